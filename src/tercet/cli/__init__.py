@@ -1,0 +1,1 @@
+"""The command line: each file parses, calls and prints."""

@@ -1,0 +1,1 @@
+"""Files to labelled, tokenised tables."""

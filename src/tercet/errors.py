@@ -1,0 +1,8 @@
+"""The one kind of error that users see as a sentence instead of a traceback."""
+
+
+class TercetError(Exception):
+    """A mistake in a file, a recipe or an argument, told in one sentence.
+
+    The sentence names what is at fault (file, line, key or value) and what would be right.
+    """

@@ -1,0 +1,1 @@
+"""The fast paths from texts to vectors and predictions."""

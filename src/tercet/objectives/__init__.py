@@ -1,0 +1,1 @@
+"""Predictions or vectors, and labels, to a loss: one file a loss."""

@@ -1,0 +1,64 @@
+"""Ragged batches on the host: plain numpy, nothing padded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Word pieces of n texts laid end to end, without special tokens.
+
+    ids: int32 [total]
+    offsets: int64 [n + 1]; text i is ids[offsets[i]:offsets[i + 1]]
+    lengths: int64 [n], pieces of each text before any cut, so that truncation can be counted
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A ragged batch of n sentences or joined pairs, special tokens included.
+
+    ids: int32 [total]
+    types: int32 [total], 1 on the second sentence of a joined pair where the encoder knows types
+    offsets: int64 [n + 1]
+    longest: tokens of the longest row
+    truncated: rows that lost pieces to the limit
+    """
+
+    ids: NDArray[np.int32]
+    types: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    longest: int
+    truncated: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each row, int64 [n]."""
+        return np.diff(self.offsets)
+
+
+def concatenate(batches: Sequence[Tokens]) -> Tokens:
+    """Lay several ragged batches end to end as one."""
+    lengths = np.concatenate([batch.lengths for batch in batches])
+    return Tokens(
+        ids=np.concatenate([batch.ids for batch in batches]),
+        types=np.concatenate([batch.types for batch in batches]),
+        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        longest=max(batch.longest for batch in batches),
+        truncated=sum(batch.truncated for batch in batches),
+    )

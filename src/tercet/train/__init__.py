@@ -1,0 +1,1 @@
+"""Losses to gradients to steps."""
