@@ -1,0 +1,137 @@
+"""Small data that the project composes itself, in the CS224N layout.
+
+The word lists live in `sample_words`; here they are put together into graded rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from tercet.data import sample_words as words
+from tercet.errors import TercetError
+
+Row = tuple[str, ...]
+# Drawing rows without repetition gets slow near exhaustion; this many misses in a row mean it.
+PATIENCE = 5_000
+
+
+def write_sample(folder: Path, *, seed: int = 0, rows: int = 240) -> None:
+    """Write six files: `rows` training rows and a quarter as many dev rows for each task.
+
+    The same seed and rows give the same bytes. No row of a dev file is in its train file.
+    """
+    if rows < 4:
+        raise TercetError(f"rows = {rows} makes no sample; give at least 4.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, header, compose in (
+        ("ids-sst", ("sentence", "sentiment"), _sentiment),
+        ("quora", ("sentence1", "sentence2", "is_duplicate"), _paraphrase),
+        ("sts", ("sentence1", "sentence2", "similarity"), _similarity),
+    ):
+        chance = random.Random(f"{name} {seed}")
+        drawn = _draw(compose, chance, count=rows + rows // 4, name=name)
+        chance.shuffle(drawn)
+        _write(folder / f"{name}-train.csv", header, drawn[:rows])
+        _write(folder / f"{name}-dev.csv", header, drawn[rows:])
+
+
+def _draw(
+    compose: Callable[[random.Random, int], Row], chance: random.Random, *, count: int, name: str
+) -> list[Row]:
+    """`count` rows whose texts all differ, whichever way round a pair is read."""
+    found: dict[frozenset[str], Row] = {}
+    misses = 0
+    while len(found) < count:
+        row = compose(chance, len(found))
+        key = frozenset(row[:-1])
+        misses = misses + 1 if key in found else 0
+        if misses > PATIENCE:
+            raise TercetError(f"Only {len(found)} different {name} rows exist; ask for fewer rows.")
+        found.setdefault(key, row)
+    return list(found.values())
+
+
+def _write(path: Path, header: Row, rows: list[Row]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(("", "id", *header))
+        for index, row in enumerate(rows):
+            identity = hashlib.sha256("\t".join(row).encode()).hexdigest()[:25]
+            writer.writerow((index, identity, *row))
+
+
+def _sentence(text: str) -> str:
+    """First letter large, full stop at the end unless the text ends a question."""
+    return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
+
+
+def _sentiment(chance: random.Random, turn: int) -> Row:
+    """A remark on a film and its grade: 0 scathing, 1 cool, 2 neither, 3 warm, 4 glowing."""
+    grade = turn % 5
+    film = _film(chance)
+    aspect, other = chance.sample(words.ASPECTS, 2)
+    said, again = chance.sample(words.VERDICTS[grade], 2)
+    against = chance.choice(words.VERDICTS[4 - grade])
+    plain = [f"{film} {said}", f"{aspect} of {film} {said}", f"{film} {said}, and {aspect} {again}"]
+    if grade == 2:
+        good, bad = chance.choice(words.VERDICTS[3]), chance.choice(words.VERDICTS[1])
+        mixed = [f"{aspect} {good} but {other} {bad}", f"{film} {bad}, yet {aspect} {good}"]
+    elif grade in (1, 3):
+        mixed = [f"although {aspect} {against}, {film} {said} overall and {other} {again}"]
+        mixed += [f"{aspect} {against}, but {film} as a whole {said} and {again}"]
+    else:
+        mixed = [f"{aspect} {said} and {other} {again}", f"I must say that {film} {said}"]
+    return _sentence(chance.choice(plain + mixed)), str(grade)
+
+
+def _film(chance: random.Random) -> str:
+    if chance.random() < 0.5:
+        return chance.choice(words.TITLES)
+    return f"this {chance.choice(words.KINDS)}"
+
+
+def _paraphrase(chance: random.Random, turn: int) -> Row:
+    """Two questions: the same one worded twice (1.0), or one that only looks like it (0.0)."""
+    family = chance.choice(words.FAMILIES)
+    topic, other_topic = chance.sample(family.topics, 2)
+    intent, other_intent = chance.sample(family.questions, 2)
+    if turn % 2:
+        first, second = chance.sample(intent, 2)
+        return first.format(topic), second.format(topic), "1.0"
+    if chance.random() < 0.5:
+        return chance.choice(intent).format(topic), chance.choice(other_intent).format(topic), "0.0"
+    return chance.choice(intent).format(topic), chance.choice(intent).format(other_topic), "0.0"
+
+
+def _similarity(chance: random.Random, turn: int) -> Row:
+    """Two scenes; the label adds the weights of the slots on which they agree, 5.0 for all."""
+    agreeing = set(chance.sample(sorted(words.WEIGHTS), turn % 5))
+    who, other_who = chance.sample(words.WHO, 2)
+    place, other_place = chance.sample(words.PLACES, 2)
+    action, other_action = chance.sample(words.ACTIONS, 2)
+    thing, other_thing = chance.sample(words.THINGS, 2)
+    first = (who, action, thing, place)
+    second = (
+        who if "who" in agreeing else other_who,
+        action if "action" in agreeing else other_action,
+        thing if "thing" in agreeing else other_thing,
+        place if "place" in agreeing else other_place,
+    )
+    score = sum((words.WEIGHTS[slot] for slot in agreeing), start=0.0)
+    one, two = _scene(chance, *first), _scene(chance, *second)
+    while one == two:
+        two = _scene(chance, *second)
+    return one, two, str(score)
+
+
+def _scene(chance: random.Random, who: Row, action: Row, thing: Row, place: Row) -> str:
+    """One wording of a scene; each slot is a tuple of wordings that mean the same."""
+    person, verb, object_, where = (chance.choice(slot) for slot in (who, action, thing, place))
+    be = "are" if person.startswith(words.PLURALS) else "is"
+    if chance.random() < 0.3:
+        return _sentence(f"{where}, {person} {be} {verb} {object_}")
+    return _sentence(f"{person} {be} {verb} {object_} {where}")

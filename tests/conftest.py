@@ -1,0 +1,158 @@
+"""Fixtures shared by all tests: tiny encoders and sample data made on the spot, real ones if here."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Set before torch is first imported, and inherited by the processes that tests start.
+THREADS = "1" if "PYTEST_XDIST_WORKER" in os.environ else "2"
+os.environ.setdefault("OMP_NUM_THREADS", THREADS)
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+TINY: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    # Wider than usual, so that a wrong bias or a skipped layer changes the result visibly.
+    "initializer_range": 0.1,
+}
+
+
+def real_weights(name: str) -> Path:
+    """The folder of a registry entry that is already on this machine, or skip."""
+    from tercet import weights
+
+    folder = weights.present(name)
+    if folder is None:
+        pytest.skip(f"no weights of {name} here; set TERCET_WEIGHTS or run: tercet weights {name}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    return real_weights("all-minilm-l6-v2")
+
+
+@pytest.fixture(scope="session")
+def mpnet() -> Path:
+    return real_weights("all-mpnet-base-v2")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    folder = os.environ.get("TERCET_DATA")
+    if not folder:
+        pytest.skip("no real data here; set TERCET_DATA")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def sample_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The six files that the project composes itself, in the CS224N layout."""
+    from tercet.data.sample import write_sample
+
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory, sample_data: Path) -> Path:
+    """A random BERT with its tokenizer: 2 layers, 32 wide, 4 heads, 64 positions."""
+    from tokenizers.processors import BertProcessing
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    vocabulary = word_pieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], sample_data)
+    config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **TINY)
+    save_random(BertModel, config, folder)
+    ends = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = {"cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]", "unk": "[UNK]"}
+    save_tokenizer(folder, vocabulary, ends, names, kind="BertTokenizer")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_mpnet(tmp_path_factory: pytest.TempPathFactory, sample_data: Path) -> Path:
+    """A random MPNet with its tokenizer: 2 layers, 32 wide, 4 heads, 64 tokens (66 positions)."""
+    from tokenizers.processors import RobertaProcessing
+    from transformers import MPNetConfig, MPNetModel
+
+    folder = tmp_path_factory.mktemp("tiny-mpnet")
+    vocabulary = word_pieces(["<s>", "<pad>", "</s>", "[UNK]", "<mask>"], sample_data)
+    config = MPNetConfig(
+        vocab_size=len(vocabulary),
+        max_position_embeddings=66,
+        relative_attention_num_buckets=32,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        **TINY,
+    )
+    save_random(MPNetModel, config, folder)
+    ends = RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    names = {"cls": "<s>", "sep": "</s>", "pad": "<pad>", "mask": "<mask>", "unk": "[UNK]"}
+    names |= {"bos": "<s>", "eos": "</s>"}
+    save_tokenizer(folder, vocabulary, ends, names, kind="MPNetTokenizer")
+    return folder
+
+
+def word_pieces(special: list[str], sample: Path) -> list[str]:
+    """Special tokens, single characters (so that every plain word can be spelt), sample words."""
+    characters = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
+    continued = [f"##{c}" for c in characters if c.isalnum()]
+    text = " ".join(" ".join(row[2:]) for path in sample.glob("*.csv") for row in rows_of(path))
+    words = sorted(set(re.findall(r"[a-z]{2,}", text.lower())))
+    return [*special, *characters, *continued, *words]
+
+
+def rows_of(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, delimiter="\t"))
+
+
+def save_random(model_class: Any, config: Any, folder: Path) -> None:
+    """Write config.json and model.safetensors; biases and norms are made random too."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = model_class(config)
+        with torch.no_grad():
+            for parameter in vectors(model.parameters()):
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    model.save_pretrained(folder)
+
+
+def vectors(parameters: Iterable[Any]) -> Iterable[Any]:
+    return (parameter for parameter in parameters if parameter.dim() == 1)
+
+
+def save_tokenizer(
+    folder: Path, vocabulary: list[str], ends: Any, names: dict[str, str], *, kind: str
+) -> None:
+    """Write tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    ids = {piece: index for index, piece in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=names["unk"]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(sorted(set(names.values())))
+    tokenizer.post_processor = ends
+    tokenizer.save(str(folder / "tokenizer.json"))
+    special = {f"{name}_token": piece for name, piece in names.items()}
+    settings = special | {"do_lower_case": True, "tokenizer_class": kind, "model_max_length": 64}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    (folder / "special_tokens_map.json").write_text(json.dumps(special), "utf-8")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
