@@ -1,0 +1,242 @@
+"""The recipe: an encoder, tasks, stages and an evaluation, from one TOML file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Self, get_args
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from tercet.errors import TercetError
+from tercet.specs import (
+    CheckpointSpec,
+    EncoderSpec,
+    EvaluationSpec,
+    HeadSpec,
+    ObjectiveSpec,
+    Spec,
+    StageSpec,
+    TaskSpec,
+)
+
+
+class Recipe(Spec):
+    """Everything that decides a run, but for where its data lies and where it writes."""
+
+    name: str
+    summary: str
+    """One line for the list of recipes."""
+    report: str | None = None
+    """The public report whose experiment this is."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
+    encoder: EncoderSpec
+    tasks: Annotated[dict[str, TaskSpec], Field(min_length=1)]
+    stages: Annotated[list[StageSpec], Field(min_length=1)]
+    evaluation: EvaluationSpec = EvaluationSpec()
+    checkpoint: CheckpointSpec = CheckpointSpec()
+
+    @classmethod
+    def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Self:
+        """Read a bundled recipe by its name or a TOML file, with `a.b=c` overrides on top."""
+        text, where = _read(source)
+        try:
+            tree = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise TercetError(f"{where}: not valid TOML: {error}.") from error
+        for override in overrides:
+            _apply(tree, override)
+        return cls.from_tree(tree, where=where)
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any], *, where: str) -> Self:
+        """Check a parsed recipe; the first mistake is told with its path."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            raise TercetError(f"{where}: {_explain(cls, error.errors()[0])}") from error
+
+    def to_toml(self) -> str:
+        """The whole recipe, defaults included, as TOML that `load` reads back."""
+        import tomli_w  # only runs write recipes
+
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for stage in self.stages:
+            named = [*(stage.tasks or []), *(stage.schedule.order or [])]
+            named += list(stage.schedule.weights or {})
+            named += [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
+            for task in named:
+                if task not in self.tasks:
+                    raise ValueError(
+                        f"stage `{stage.name}` names task `{task}`, but the tasks are "
+                        f"{', '.join(self.tasks)}{_suggest(task, self.tasks)}"
+                    )
+        self._check_score()
+        return self
+
+    def _check_score(self) -> None:
+        score = self.evaluation.score
+        scored = [name for name, task in self.tasks.items() if task.predicts]
+        task, _, metric = score.partition(".")
+        if score in ("mean", "mean-shifted") or (task in scored and metric):
+            return
+        raise ValueError(
+            f"evaluation.score {score!r} is neither mean nor mean-shifted nor TASK.METRIC of one "
+            f"of the tasks {', '.join(scored)}"
+        )
+
+    def stage_tasks(self, stage: StageSpec) -> list[str]:
+        """Names of the tasks that train in a stage."""
+        return stage.tasks if stage.tasks is not None else list(self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class BundledRecipe:
+    """A recipe that comes with the package: its name and its text, comments included."""
+
+    name: str
+    text: str
+
+    def parse(self) -> Recipe:
+        return Recipe.from_tree(tomllib.loads(self.text), where=f"recipe {self.name}")
+
+
+def bundled() -> list[BundledRecipe]:
+    """All recipes of the package, by name."""
+    root = resources.files("tercet") / "recipes"
+    found = [BundledRecipe(name, file.read_text("utf-8")) for name, file in _walk(root, "")]
+    return sorted(found, key=lambda recipe: recipe.name)
+
+
+def find_bundled(name: str) -> BundledRecipe:
+    """The bundled recipe of that name, or an error with the nearest names."""
+    recipes = {recipe.name: recipe for recipe in bundled()}
+    if name not in recipes:
+        raise TercetError(
+            f"{name}: no such recipe file, and no bundled recipe of that name"
+            f"{_suggest(name, recipes)}; `tercet recipes` lists them."
+        )
+    return recipes[name]
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".toml"):
+            yield prefix + entry.name.removesuffix(".toml"), entry
+
+
+# Pydantic puts the chosen kind of a head or objective into a mistake's path; the file has no such
+# level.
+_KINDS = {
+    spec.model_fields["kind"].default
+    for spec in (*get_args(get_args(HeadSpec)[0]), *get_args(get_args(ObjectiveSpec)[0]))
+}
+
+
+def _read(source: str | Path) -> tuple[str, str]:
+    path = Path(source)
+    if path.suffix != ".toml" and not path.is_file():
+        if path.is_dir():
+            raise TercetError(f"{source}: is a folder; give a recipe's name or its TOML file.")
+        recipe = find_bundled(str(source))
+        return recipe.text, f"recipe {recipe.name}"
+    try:
+        return path.read_text("utf-8"), str(path)
+    except FileNotFoundError as error:
+        raise TercetError(f"{path}: no such recipe file.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise TercetError(f"{path}: cannot be read as a recipe: {error}.") from error
+
+
+def _apply(tree: dict[str, Any], override: str) -> None:
+    """Set one value of a parsed recipe in place."""
+    key, equals, text = override.partition("=")
+    path = key.strip().split(".")
+    if not equals or not all(path):
+        raise TercetError(f"--set {override}: write it as KEY=VALUE, such as stages.0.epochs=1.")
+    node: Any = tree
+    for part in path[:-1]:
+        node = _descend(node, part, override)
+    last = path[-1]
+    if isinstance(node, list):
+        node[_position(node, last, override)] = _value(text)
+    elif isinstance(node, dict):
+        node[last] = _value(text)
+    else:
+        raise TercetError(f"--set {override}: `{path[-2]}` is a value and has no keys.")
+
+
+def _descend(node: Any, part: str, override: str) -> Any:
+    if isinstance(node, list):
+        return node[_position(node, part, override)]
+    if isinstance(node, dict):
+        return node.setdefault(part, {})
+    raise TercetError(f"--set {override}: `{part}` lies inside a value that has no keys.")
+
+
+def _position(items: list[Any], part: str, override: str) -> int:
+    """Stages are addressed by number from 0 or by their name."""
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if part in names:
+        return names.index(part)
+    if part.isdecimal() and int(part) < len(items):
+        return int(part)
+    raise TercetError(
+        f"--set {override}: `{part}` is neither a number from 0 to {len(items) - 1} nor one of "
+        f"the names {', '.join(str(name) for name in names)}."
+    )
+
+
+def _value(text: str) -> Any:
+    """A TOML value; what is none is taken as a plain string, so that quotes may be left out."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
+    path = [part for part in error["loc"] if part not in _KINDS]
+    key = f"`{'.'.join(map(str, path))}`" if path else "the recipe"
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {key}{_suggest(str(path[-1]), _keys_at(model, path[:-1]))}."
+    if error["type"] == "missing":
+        return f"key {key} is missing."
+    if error["type"] == "value_error":
+        return f"{key}: {error['msg'].removeprefix('Value error, ')}."
+    shown = repr(error["input"])
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return f"{key} is {shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
+
+
+def _keys_at(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
+    """The keys that a block at this path may have, over all kinds of it."""
+    models: list[type[BaseModel]] = [model]
+    for part in path:
+        inner = [
+            m.model_fields[str(part)].annotation for m in models if str(part) in m.model_fields
+        ]
+        models = [found for note in inner for found in _models_in(note)] or models
+    return [key for found in models for key in found.model_fields]
+
+
+def _models_in(note: Any) -> list[type[BaseModel]]:
+    if isinstance(note, type) and issubclass(note, BaseModel):
+        return [note]
+    return [found for inner in get_args(note) for found in _models_in(inner)]
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean `{nearest[0]}`?)" if nearest else ""
