@@ -1,1 +1,37 @@
 """Predictions or vectors, and labels, to a loss: one file a loss."""
+
+from typing import Any
+
+from tercet.objectives.base import PredictiveObjective, VectorObjective
+from tercet.objectives.binary_cross_entropy import BinaryCrossEntropy
+from tercet.objectives.cross_entropy import CrossEntropy
+from tercet.objectives.mean_absolute_error import MeanAbsoluteError
+from tercet.objectives.mean_squared_error import MeanSquaredError
+from tercet.objectives.multiple_negatives_ranking import MultipleNegativesRanking
+from tercet.objectives.simcse import SimCSE
+from tercet.objectives.triplet import Triplet
+
+__all__ = [
+    "OBJECTIVES",
+    "BinaryCrossEntropy",
+    "CrossEntropy",
+    "MeanAbsoluteError",
+    "MeanSquaredError",
+    "MultipleNegativesRanking",
+    "PredictiveObjective",
+    "SimCSE",
+    "Triplet",
+    "VectorObjective",
+]
+
+OBJECTIVES: dict[str, type[Any]] = {
+    "cross-entropy": CrossEntropy,
+    "binary-cross-entropy": BinaryCrossEntropy,
+    "mean-squared-error": MeanSquaredError,
+    "mean-absolute-error": MeanAbsoluteError,
+    "simcse": SimCSE,
+    "multiple-negatives-ranking": MultipleNegativesRanking,
+    "triplet": Triplet,
+}
+"""Objectives by their kind in a recipe; keywords are the recipe's keys, and `classes` and
+`label_range` for the predictive ones."""

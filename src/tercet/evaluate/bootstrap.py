@@ -1,0 +1,135 @@
+"""Percentile bootstrap intervals of the metrics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tercet.errors import TercetError
+from tercet.evaluate.metrics import (
+    CLASS_METRICS,
+    GRADE_METRICS,
+    check_predictions,
+    is_binary,
+    predicted_classes,
+)
+
+RESAMPLES = 1_000
+PERCENTILES = (2.5, 97.5)
+_CHUNK = 1 << 18
+"""Values drawn at a time: small enough to stay in the processor's cache."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def interval(
+    metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int
+) -> tuple[float, float] | None:
+    """The 95 % interval of a metric over resampled rows; None where the metric is undefined.
+
+    labels: class numbers or grades [n]
+    predictions: probabilities [n, classes] or [n], or values [n], as the metric itself takes them
+    """
+    truth, checked = check_predictions(labels, predictions)
+    generator = np.random.default_rng(seed)
+    if metric == "f1" and not is_binary(checked):
+        raise TercetError("metric 'f1' needs two classes: use 'macro-f1'")
+    if metric in CLASS_METRICS:
+        classes = truth.astype(np.int64), predicted_classes(checked)
+        return _percentiles(_class_figures(metric, *classes, generator))
+    if metric in GRADE_METRICS:
+        return _percentiles(_grade_figures(metric, truth, checked, generator))
+    known = ", ".join((*CLASS_METRICS, *GRADE_METRICS))
+    raise TercetError(f"metric {metric!r} is unknown: use {known}")
+
+
+def _percentiles(figures: Floats) -> tuple[float, float] | None:
+    defined = figures[np.isfinite(figures)]
+    if not len(defined):
+        return None
+    low, high = np.percentile(defined, PERCENTILES)
+    return float(low), float(high)
+
+
+def _class_figures(
+    metric: str, labels: Ints, predicted: Ints, generator: np.random.Generator
+) -> Floats:
+    """The metric of each resample, [resamples]; NaN where undefined.
+
+    Rows that share label and prediction are alike, so that a resample of rows is one
+    multinomial draw of how often each cell of the confusion matrix occurs.
+    """
+    if not len(labels):
+        return np.empty(0)
+    cells, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
+    draws = generator.multinomial(len(labels), counts / len(labels), size=RESAMPLES)
+    hits = cells[0] == cells[1]
+    if metric == "accuracy":
+        shares: Floats = draws[:, hits].sum(axis=1) / len(labels)
+        return shares
+    classes = np.unique(cells)[:, None] if metric == "macro-f1" else np.array([[1]])
+    truly, said = cells[0] == classes, cells[1] == classes
+    right = draws @ (truly & said).T.astype(np.float64)
+    either = draws @ (truly.astype(np.float64) + said).T
+    with np.errstate(invalid="ignore"):
+        f1 = 2.0 * right / either
+    return _mean_of_defined(f1)
+
+
+def _mean_of_defined(values: Floats) -> Floats:
+    """values [rows, columns] -> [rows], the mean without NaN; NaN where nothing is left."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        means: Floats = np.nanmean(values, axis=1)
+    return means
+
+
+def _grade_figures(
+    metric: str, grades: Floats, values: Floats, generator: np.random.Generator
+) -> Floats:
+    """The correlation of each resample, [resamples]; NaN where undefined."""
+    if not len(grades):
+        return np.empty(0)
+    resamples = _resamples(len(grades), generator)
+    if metric == "pearson":
+        figures = [_correlations(grades[rows], values[rows]) for rows in resamples]
+    else:
+        u, v = _levels(grades), _levels(values)
+        figures = [_correlations(_ranks(u[rows]), _ranks(v[rows])) for rows in resamples]
+    return np.concatenate(figures)
+
+
+def _levels(values: Floats) -> Ints:
+    """values [n] -> their places among the distinct values, from 0 [n]"""
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _ranks(levels: Ints) -> Floats:
+    """Average ranks within each row of levels [k, n], ties sharing theirs: [k, n]."""
+    rows, width = len(levels), int(levels.max()) + 1
+    places = levels + width * np.arange(rows)[:, None]
+    counts = np.bincount(places.ravel(), minlength=rows * width).reshape(rows, width)
+    ranks: Floats = counts.cumsum(axis=1) - (counts - 1) / 2.0
+    return ranks.ravel()[places]
+
+
+def _resamples(count: int, generator: np.random.Generator) -> Iterator[Ints]:
+    """Row numbers drawn with replacement, [some, count] at a time, RESAMPLES in all."""
+    at_once = max(1, _CHUNK // count)
+    for start in range(0, RESAMPLES, at_once):
+        yield generator.integers(count, size=(min(at_once, RESAMPLES - start), count))
+
+
+def _correlations(u: Floats, v: Floats) -> Floats:
+    """Pearson's r of each row of u [k, n] with the same row of v [k, n]: [k]; NaN if constant."""
+    constant = (np.ptp(u, axis=1) == 0.0) | (np.ptp(v, axis=1) == 0.0)
+    u = u - u.mean(axis=1, keepdims=True)
+    v = v - v.mean(axis=1, keepdims=True)
+    together = np.einsum("kn,kn->k", u, v)
+    apart = np.sqrt(np.einsum("kn,kn->k", u, u) * np.einsum("kn,kn->k", v, v))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.clip(np.where(constant, np.nan, together / apart), -1.0, 1.0)

@@ -1,0 +1,33 @@
+"""Grades, between the task's own range and the one that a head is trained on."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from tercet.errors import TercetError
+from tercet.objectives.base import Range
+
+
+class Grades:
+    """Scales grades from `label_range` onto `targets` and back; unscaled where targets is None."""
+
+    def __init__(self, *, label_range: Range | None, targets: Range | None) -> None:
+        if targets is not None and label_range is None:
+            raise TercetError("`targets` needs the task's `range`, the lowest and highest label")
+        for key, limits in (("range", label_range), ("targets", targets)):
+            if limits is not None and not limits[0] < limits[1]:
+                raise TercetError(f"`{key}` {list(limits)} must go from low to high")
+        self._range = label_range
+        self._slope, self._shift = 1.0, 0.0
+        if targets is not None and label_range is not None:
+            self._slope = (targets[1] - targets[0]) / (label_range[1] - label_range[0])
+            self._shift = targets[0] - self._slope * label_range[0]
+
+    def to_targets(self, labels: Tensor) -> Tensor:
+        """labels [n] -> fp32 [n], on the range that the head is trained on"""
+        return labels.float() * self._slope + self._shift
+
+    def to_labels(self, values: Tensor) -> Tensor:
+        """values [n] -> fp32 [n], on the task's own range and never outside it"""
+        grades = (values.float() - self._shift) / self._slope
+        return grades if self._range is None else grades.clamp(*self._range)
