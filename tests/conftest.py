@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: tiny encoders and sample data made on the spot, real ones if here."""
+"""Fixtures for all tests: tiny encoders and sample data made on the spot, real ones if here."""
 
 from __future__ import annotations
 

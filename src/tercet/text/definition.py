@@ -1,0 +1,128 @@
+"""Reading a tokenizer's definition from a folder: tokenizer.json, or the older vocab.txt."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as Backend
+
+from tercet.errors import TercetError
+
+# Files beside tokenizer.json that `transformers` may read; a saved folder carries them on.
+COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
+ROLES = ("cls", "sep", "pad", "mask", "unk")
+# Tried where no settings name a special token.
+USUAL = {
+    "cls": ("[CLS]", "<s>"),
+    "sep": ("[SEP]", "</s>"),
+    "pad": ("[PAD]", "<pad>"),
+    "mask": ("[MASK]", "<mask>"),
+    "unk": ("[UNK]", "<unk>"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tokenizer as read: the backend, the name of each role's token, the files beside it."""
+
+    backend: Backend
+    special: dict[str, str]
+    companions: dict[str, bytes]
+
+
+def read_definition(folder: Path) -> Definition:
+    """Read the tokenizer of a folder; cutting and padding kept inside it are switched off."""
+    companions = {
+        name: (folder / name).read_bytes() for name in COMPANIONS if (folder / name).is_file()
+    }
+    settings = _settings(folder, companions)
+    if (folder / "tokenizer.json").is_file():
+        backend = _from_json(folder / "tokenizer.json")
+        backend.no_truncation()
+        backend.no_padding()
+    elif "vocab.txt" in companions:
+        backend = _from_vocabulary(folder / "vocab.txt", companions["vocab.txt"], settings)
+        if "tokenizer_config.json" not in companions:
+            companions["tokenizer_config.json"] = json.dumps(_bert_settings(backend)).encode()
+    else:
+        raise TercetError(f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt.")
+    return Definition(backend, _special(backend, settings), companions)
+
+
+def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        try:
+            settings |= json.loads(companions.get(name, b"{}"))
+        except (ValueError, TypeError) as error:
+            raise TercetError(f"{folder / name} is not a JSON object: {error}.") from error
+    return settings
+
+
+def _from_json(path: Path) -> Backend:
+    try:
+        return Backend.from_file(str(path))
+    except Exception as error:  # the Rust side raises bare Exception
+        raise TercetError(f"{path} is not a tokenizer definition: {error}.") from error
+
+
+def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Backend:
+    """A WordPiece tokenizer of vocab.txt, one piece a line, as BERT and MPNet use it."""
+    try:
+        lines = content.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise TercetError(f"{path} is not UTF-8 text: {error}.") from error
+    vocabulary = {piece: index for index, piece in enumerate(lines)}
+    names = {role: _name(role, vocabulary, settings) for role in ROLES}
+    cls, sep, unknown = names["cls"], names["sep"], names["unk"]
+    if cls is None or sep is None or unknown is None:
+        raise TercetError(f"{path} must hold the tokens [CLS], [SEP] and [UNK], one on a line.")
+    backend = Backend(models.WordPiece(vocabulary, unk_token=unknown))
+    backend.normalizer = normalizers.BertNormalizer(
+        lowercase=settings.get("do_lower_case", True),
+        strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.add_special_tokens(
+        [_added(role, name, settings) for role, name in names.items() if name]
+    )
+    ends = (sep, vocabulary[sep]), (cls, vocabulary[cls])
+    backend.post_processor = (
+        processors.RobertaProcessing(*ends, add_prefix_space=False)
+        if str(settings.get("tokenizer_class", "")).startswith("MPNet")
+        else processors.BertProcessing(*ends)
+    )
+    return backend
+
+
+def _name(role: str, vocabulary: dict[str, int], settings: dict[str, Any]) -> str | None:
+    """The token that plays a role: the one in the settings, else the usual one, if it exists."""
+    told = settings.get(f"{role}_token")
+    told = told.get("content") if isinstance(told, dict) else told
+    return next((name for name in (told, *USUAL[role]) if name in vocabulary), None)
+
+
+def _added(role: str, name: str, settings: dict[str, Any]) -> AddedToken:
+    told = settings.get(f"{role}_token")
+    strips = isinstance(told, dict) and bool(told.get("lstrip"))
+    return AddedToken(name, lstrip=strips, normalized=False, special=True)
+
+
+def _special(backend: Backend, settings: dict[str, Any]) -> dict[str, str]:
+    vocabulary = backend.get_vocab(with_added_tokens=True)
+    # The model knows its unknown token better than settings beside it do.
+    own = {"unk_token": getattr(backend.model, "unk_token", None)}
+    told = settings | {key: value for key, value in own.items() if value}
+    names = {role: _name(role, vocabulary, told) for role in ROLES}
+    return {role: name for role, name in names.items() if name is not None}
+
+
+def _bert_settings(backend: Backend) -> dict[str, Any]:
+    names = {f"{role}_token": name for role, name in _special(backend, {}).items()}
+    return {"tokenizer_class": "BertTokenizer", "do_lower_case": True} | names

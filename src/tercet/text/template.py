@@ -1,0 +1,161 @@
+"""Where special tokens go around one text or a pair, and how a pair is cut to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding
+from tokenizers import Tokenizer as Backend
+
+from tercet.errors import TercetError
+from tercet.text.tokens import Pieces, Tokens
+
+Indices = NDArray[np.int64]
+
+
+class Slot(NamedTuple):
+    """A place in a row: a special token (text is None), or all pieces of text 0 or 1."""
+
+    text: int | None
+    id: int
+    type: int
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The layout of a row: slots for one text, and slots for two."""
+
+    one: tuple[Slot, ...]
+    two: tuple[Slot, ...]
+
+    @classmethod
+    def probe(cls, backend: Backend) -> Template:
+        """Learn the layout from what the tokenizer does to a short text and a short pair."""
+        return cls(one=_slots(backend.encode("a")), two=_slots(backend.encode("a", "a")))
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        return frozenset(slot.id for slot in self.one + self.two if slot.text is None)
+
+    def single(self, pieces: Pieces, rows: Indices | None = None, *, max_tokens: int) -> Tokens:
+        """Tokens of single texts: all of `pieces`, or the texts at `rows` [n] in that order.
+
+        A row keeps at most `max_tokens` tokens, special ones included.
+        """
+        starts, held, lengths = _extents(pieces, rows)
+        kept = np.minimum(held, _room(self.one, max_tokens))
+        ids = [(pieces.ids, starts, kept)]
+        return _lay(self.one, ids, truncated=int(np.count_nonzero(kept < lengths)))
+
+    def pair(
+        self, first: Pieces, second: Pieces, rows: Indices | None = None, *, max_tokens: int
+    ) -> Tokens:
+        """Tokens of joined pairs: text i of `first` with text i of `second`.
+
+        A pair that is too long loses pieces from its longer side until both are equally long,
+        then from both. Sides that were cut before are judged by their lengths before the cut.
+        """
+        if len(first) != len(second):
+            raise TercetError(
+                f"Pairs need as many first as second texts, not {len(first)} and {len(second)}."
+            )
+        starts, held, lengths = _extents(first, rows)
+        other_starts, other_held, other_lengths = _extents(second, rows)
+        room = _room(self.two, max_tokens)
+        kept, other_kept = longest_first(lengths, other_lengths, room=room)
+        kept, other_kept = np.minimum(kept, held), np.minimum(other_kept, other_held)
+        cut = (kept < lengths) | (other_kept < other_lengths)
+        ids = [(first.ids, starts, kept), (second.ids, other_starts, other_kept)]
+        return _lay(self.two, ids, truncated=int(np.count_nonzero(cut)))
+
+
+def longest_first(first: Indices, second: Indices, *, room: int) -> tuple[Indices, Indices]:
+    """How many pieces of each side [n] stay when both together may be `room` pieces.
+
+    When both sides must be halved and `room` is odd, the odd piece goes to the longer side,
+    or to the second of two equal ones, as in `tokenizers`.
+    """
+    shorter, longer = np.minimum(first, second), np.maximum(first, second)
+    half = room // 2
+    fits = first + second <= room
+    halved = ~fits & (shorter > half)
+    keep_shorter = np.where(halved, half, shorter)
+    keep_longer = np.where(fits, longer, room - keep_shorter)
+    swapped = first > second
+    return (
+        np.where(swapped, keep_longer, keep_shorter),
+        np.where(swapped, keep_shorter, keep_longer),
+    )
+
+
+def _slots(encoding: Encoding) -> tuple[Slot, ...]:
+    texts = encoding.sequence_ids
+    special = encoding.special_tokens_mask
+    slots = [
+        Slot(None, id_, type_) if mark or text is None else Slot(text, -1, type_)
+        for id_, type_, mark, text in zip(
+            encoding.ids, encoding.type_ids, special, texts, strict=True
+        )
+    ]
+    # Two equal special tokens in a row (MPNet's pairs) stay two; pieces of one text are one slot.
+    merged: list[Slot] = []
+    for slot, run in groupby(slots):
+        merged.extend(run if slot.text is None else [slot])
+    return tuple(merged)
+
+
+def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
+    special = sum(slot.text is None for slot in slots)
+    if max_tokens <= special:
+        raise TercetError(
+            f"max_tokens = {max_tokens} leaves no room for text beside {special} special tokens."
+        )
+    return max_tokens - special
+
+
+def _extents(pieces: Pieces, rows: Indices | None) -> tuple[Indices, Indices, Indices]:
+    """Start in `ids`, pieces held, and pieces before any cut, of the chosen texts, each [n]."""
+    starts, ends, lengths = pieces.offsets[:-1], pieces.offsets[1:], pieces.lengths
+    if rows is not None:
+        starts, ends, lengths = starts[rows], ends[rows], lengths[rows]
+    return starts, ends - starts, lengths
+
+
+def _lay(
+    slots: tuple[Slot, ...],
+    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    *,
+    truncated: int,
+) -> Tokens:
+    """Fill the slots of every row; `texts` gives ids, starts [n] and kept [n] of each text."""
+    special = sum(slot.text is None for slot in slots)
+    lengths = special + np.sum([kept for _, _, kept in texts], axis=0, dtype=np.int64)
+    offsets = np.zeros(len(texts[0][1]) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    ids = np.empty(offsets[-1], np.int32)
+    types = np.empty(offsets[-1], np.int32)
+    cursor = offsets[:-1].copy()
+    for slot in slots:
+        if slot.text is None:
+            ids[cursor], types[cursor] = slot.id, slot.type
+            cursor += 1
+            continue
+        source, starts, kept = texts[slot.text]
+        within = _ramp(kept)
+        target = np.repeat(cursor, kept) + within
+        ids[target] = source[np.repeat(starts, kept) + within]
+        types[target] = slot.type
+        cursor += kept
+    longest = int(lengths.max(initial=0))
+    return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
+
+
+def _ramp(lengths: Indices) -> Indices:
+    """0, 1, ... lengths[0]-1, 0, 1, ... lengths[1]-1, and so on."""
+    ends = np.cumsum(lengths)
+    return np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)

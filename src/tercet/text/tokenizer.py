@@ -1,0 +1,163 @@
+"""Texts to word pieces, through `tokenizers`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Encoding
+
+from tercet.errors import TercetError
+from tercet.text.definition import Definition, read_definition
+from tercet.text.template import Template
+from tercet.text.tokens import Pieces, Tokens
+
+# One call to the backend takes this much at most, so that memory does not grow with the corpus.
+CHUNK_TEXTS = 8192
+CHUNK_CHARACTERS = 2_000_000
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+
+
+class Tokenizer:
+    """Word pieces of texts, and the template that makes tokens of them."""
+
+    def __init__(self, definition: Definition, folder: Path) -> None:
+        self._backend = definition.backend
+        self._companions = definition.companions
+        self._folder = folder
+        ids = self._backend.get_vocab(with_added_tokens=True)
+        role_ids = {role: ids[name] for role, name in definition.special.items()}
+        self.vocabulary = max(ids.values(), default=-1) + 1
+        self.pad_id: int | None = role_ids.get("pad")
+        self.mask_id: int | None = role_ids.get("mask")
+        self.unknown_id: int | None = role_ids.get("unk")
+        self.template = Template.probe(self._backend)
+        added = self._backend.get_added_tokens_decoder()
+        self.special_ids = self.template.special_ids.union(
+            role_ids.values(), (id_ for id_, token in added.items() if token.special)
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Read tokenizer.json, or vocab.txt with tokenizer_config.json, of a folder."""
+        return cls(read_definition(folder), folder)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 of all that decides which ids a text gets."""
+        definition = json.loads(self._backend.to_str())
+        for aside in ("version", "decoder", "truncation", "padding"):
+            definition.pop(aside, None)
+        return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
+
+    def check_fits(self, vocabulary: int) -> None:
+        """Raise unless an encoder of `vocabulary` ids knows every id that this tokenizer gives."""
+        if self.vocabulary > vocabulary:
+            raise TercetError(
+                f"The tokenizer of {self._folder} gives ids up to {self.vocabulary - 1}, but the "
+                f"encoder knows only {vocabulary}; take the tokenizer that came with the encoder."
+            )
+
+    def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
+        """Bare word pieces of n texts, at most `limit` of each, without special tokens."""
+        _check_texts(texts)
+        ids = [np.zeros(0, np.int32)]
+        lengths = np.zeros(len(texts), np.int64)
+        done = 0
+        for chunk in _chunks(texts):
+            for encoding in self._encode(chunk):
+                ids.append(np.asarray(encoding.ids[:limit], np.int32))
+                lengths[done] = len(encoding)
+                done += 1
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.minimum(lengths, limit), out=offsets[1:])
+        return Pieces(ids=np.concatenate(ids), offsets=offsets, lengths=lengths)
+
+    def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
+        """Tokens of n texts, special ones included."""
+        return self.template.single(self.pieces(texts, limit=max_tokens), max_tokens=max_tokens)
+
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]], *, max_tokens: int) -> Tokens:
+        """Tokens of n joined pairs, the longer side of a pair cut first."""
+        for index, pair in enumerate(pairs):
+            if not _is_pair(pair):
+                raise TercetError(f"Pair {index} is {pair!r:.80}, not two strings.")
+        first = self.pieces([pair[0] for pair in pairs], limit=max_tokens)
+        second = self.pieces([pair[1] for pair in pairs], limit=max_tokens)
+        return self.template.pair(first, second, max_tokens=max_tokens)
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json and the files that came with it, as `transformers` reads them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self._companions.items():
+            (folder / name).write_bytes(content)
+        self._backend.save(str(folder / "tokenizer.json"))
+
+    def _encode(self, texts: list[str]) -> list[Encoding]:
+        try:
+            return self._backend.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError:  # half a surrogate pair somewhere: no valid Unicode
+            healed = [_heal(text) for text in texts]
+            return self._backend.encode_batch_fast(healed, add_special_tokens=False)
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise TercetError(f"Expected a list of strings, not the one string {texts!r:.80}.")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+
+
+def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    characters = 0
+    for text in texts:
+        chunk.append(text)
+        characters += len(text)
+        if len(chunk) == CHUNK_TEXTS or characters > CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _heal(text: str) -> str:
+    """Join surrogate pairs into their character; a lone half becomes the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _before_fork() -> None:
+    # `tokenizers` warns in every forked child unless parallelism was decided before the fork.
+    if PARALLELISM not in os.environ:
+        os.environ[PARALLELISM] = "false"
+        _decided_here.append(True)
+
+
+def _after_fork_in_parent() -> None:
+    if _decided_here:
+        _decided_here.clear()
+        os.environ.pop(PARALLELISM, None)
+
+
+def _after_fork_in_child() -> None:
+    # The parent's thread pool did not survive the fork; waiting for it would never end.
+    os.environ[PARALLELISM] = "false"
+
+
+_decided_here: list[bool] = []
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
