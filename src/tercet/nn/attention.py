@@ -1,0 +1,132 @@
+"""Self-attention on ragged tokens: by blocks of like length, or by a variable-length kernel."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tercet.nn.device_tokens import Block, DeviceTokens
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionInputs:
+    """What all layers share in one forward.
+
+    biases: one a block, added to its scores [rows or 1, heads or 1, length or 1, length]; None
+        where nothing is added
+    varlen: whether one variable-length kernel takes all rows, and the blocks are not used
+    """
+
+    tokens: DeviceTokens
+    biases: tuple[Tensor | None, ...]
+    varlen: bool
+
+    @classmethod
+    def prepare(
+        cls, tokens: DeviceTokens, *, bias: Tensor | None, dtype: torch.dtype, head_width: int
+    ) -> AttentionInputs:
+        """Choose the kernel and lay out masks and bias once for all layers.
+
+        bias: relative position bias [heads, span, span], span at least as long as any block
+        dtype: in which the layers compute
+        """
+        device = tokens.ids.device
+        if bias is None and tokens.count and _has_varlen(device, dtype, head_width):
+            return cls(tokens, (), varlen=True)
+        biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
+        return cls(tokens, biases, varlen=False)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention of each row to itself, with the projections before and after it."""
+
+    def __init__(self, *, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.qkv = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """hidden [total, width] -> [total, width]."""
+        qkv = self.qkv(hidden).view(hidden.shape[0], 3, self.heads, -1)
+        dropout = self.dropout if self.training else 0.0
+        attend = attend_varlen if inputs.varlen else attend_blocks
+        mixed: Tensor = self.output(attend(qkv, inputs, dropout=dropout).flatten(1))
+        return mixed
+
+
+def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
+    """Attention by blocks: qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
+    plan = inputs.tokens.plan
+    if not plan.blocks:
+        return qkv[:, 2]
+    sizes = [block.rows * block.length for block in plan.blocks]
+    if plan.slots is not None:
+        # Copying into zeros, not gathering: its gradient is one plain gather.
+        qkv = qkv.new_zeros(sum(sizes), *qkv.shape[1:]).index_copy(0, plan.slots, qkv)
+    # One split, not a slice a block: its gradient is one concatenation.
+    parts = [
+        _attend_block(part, block, bias, dropout=dropout)
+        for part, block, bias in zip(
+            qkv.split_with_sizes(sizes), plan.blocks, inputs.biases, strict=True
+        )
+    ]
+    mixed = torch.cat(parts)
+    return mixed if plan.slots is None else mixed.index_select(0, plan.slots)
+
+
+def _attend_block(qkv: Tensor, block: Block, bias: Tensor | None, *, dropout: float) -> Tensor:
+    """qkv [rows * length, 3, heads, head_width] -> [rows * length, heads, head_width]."""
+    shaped = qkv.view(block.rows, block.length, *qkv.shape[1:])
+    query, key, value = shaped.permute(2, 0, 3, 1, 4).unbind(0)
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+    return mixed.transpose(1, 2).reshape(-1, *qkv.shape[2:])
+
+
+def attend_varlen(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
+    """Attention by CUDA's variable-length flash kernel, which drops attention weights too.
+
+    qkv [total, 3, heads, head_width] in half precision -> [total, heads, head_width]
+    """
+    query, key, value = qkv.unbind(1)
+    offsets, longest = inputs.tokens.offsets, inputs.tokens.longest
+    # The public `varlen_attn` has no dropout.
+    mixed: Tensor = torch.ops.aten._flash_attention_forward(
+        query, key, value, offsets, offsets, longest, longest, dropout, False, False
+    )[0]
+    return mixed
+
+
+def _block_bias(block: Block, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    near = None if bias is None else bias[None, :, : block.length, : block.length].to(dtype)
+    if block.real is None:
+        return near
+    padding = torch.zeros(block.real.shape, dtype=dtype, device=block.real.device)
+    padding = padding.masked_fill(~block.real, -math.inf)[:, None, None, :]
+    return padding if near is None else near + padding
+
+
+def _has_varlen(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
+    fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
+    return device.type == "cuda" and fits and _varlen_is_known(device)
+
+
+@functools.cache
+def _varlen_is_known(device: torch.device) -> bool:
+    """Whether this torch has the private kernel with the arguments that we pass."""
+    if torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    operator = getattr(torch.ops.aten, "_flash_attention_forward", None)
+    if operator is None or not torch.backends.cuda.is_flash_attention_available():
+        return False
+    names = [argument.name for argument in operator.default._schema.arguments]
+    return names[:10] == [
+        *("query", "key", "value", "cum_seq_q", "cum_seq_k"),
+        *("max_q", "max_k", "dropout_p", "is_causal", "return_debug_mask"),
+    ]

@@ -1,0 +1,162 @@
+"""BERT and MPNet on ragged tokens: every layer sees real tokens only."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tercet.errors import TercetError
+from tercet.nn.attention import AttentionInputs, SelfAttention
+from tercet.nn.config import Activation, EncoderConfig
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.relative import RelativeBias
+
+_INITIAL_SPREAD = 0.02
+
+
+class Encoder(nn.Module):
+    """Tokens -> hidden states.
+
+    A new encoder has random weights; `tercet.nn.folder.load_encoder` reads trained ones.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.relative_bias = (
+            RelativeBias(
+                buckets=config.relative_buckets, heads=config.heads, positions=config.positions
+            )
+            if config.relative_buckets
+            else None
+        )
+        self.pooler = Pooler(config.width) if config.pooler else None
+        self.apply(_initialise)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embeddings.words.weight.device
+
+    def forward(self, tokens: DeviceTokens) -> Tensor:
+        """tokens -> hidden states [total, width], in the order of the tokens."""
+        if tokens.longest > self.config.max_tokens:
+            raise TercetError(
+                f"a row has {tokens.longest} tokens; this encoder takes"
+                f" {self.config.max_tokens} at most"
+            )
+        plan = tokens.plan
+        hidden: Tensor = self.embeddings(tokens)
+        inputs = AttentionInputs.prepare(
+            tokens,
+            bias=self._bias(tokens),
+            dtype=_compute_dtype(self.embeddings.words.weight),
+            head_width=self.config.width // self.config.heads,
+        )
+        for layer in self.layers:
+            hidden = layer(hidden, inputs)
+        return hidden if plan.places is None else hidden.index_select(0, plan.places)
+
+    def _bias(self, tokens: DeviceTokens) -> Tensor | None:
+        if self.relative_bias is None or not tokens.count:
+            return None
+        span = max(block.length for block in tokens.plan.blocks)
+        bias: Tensor = self.relative_bias(span)
+        return bias
+
+
+class Embeddings(nn.Module):
+    """Word, position and, where the encoder knows them, token type embeddings."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.first_position = config.first_position
+        self.words = nn.Embedding(config.vocabulary, config.width)
+        self.positions = nn.Embedding(config.positions, config.width)
+        self.types = nn.Embedding(config.token_types, config.width) if config.token_types else None
+        self.norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, tokens: DeviceTokens) -> Tensor:
+        """tokens -> [total, width], in the order of attention's plan."""
+        order = tokens.plan.order
+        ids, positions, types = (
+            indices if order is None else indices.index_select(0, order)
+            for indices in (tokens.ids, tokens.positions, tokens.types)
+        )
+        if self.first_position:
+            positions = positions + self.first_position
+        summed = self.words(ids) + self.positions(positions)
+        if self.types is not None:
+            summed = summed + self.types(types)
+        embedded: Tensor = self.dropout(self.norm(summed))
+        return embedded
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each with dropout, a residual and a norm after it."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.attention = SelfAttention(
+            width=config.width, heads=config.heads, dropout=config.attention_dropout
+        )
+        self.attention_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+        """hidden [total, width] -> [total, width]."""
+        attended = self.attention(hidden, inputs)
+        hidden = self.attention_norm(hidden + self.dropout(attended))
+        expanded = self.feed_forward(hidden)
+        normed: Tensor = self.feed_forward_norm(hidden + self.dropout(expanded))
+        return normed
+
+
+class FeedForward(nn.Module):
+    """Widen, bend, narrow: [total, width] -> [total, width]."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.activation: Activation = config.activation
+        self.expand = nn.Linear(config.width, config.feed_forward)
+        self.contract = nn.Linear(config.feed_forward, config.width)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        contracted: Tensor = self.contract(_activate(self.expand(hidden), self.activation))
+        return contracted
+
+
+class Pooler(nn.Module):
+    """The encoder's own pooler: first hidden state of each row [n, width] -> [n, width]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, first: Tensor) -> Tensor:
+        return torch.tanh(self.dense(first))
+
+
+def _activate(hidden: Tensor, activation: Activation) -> Tensor:
+    if activation == "relu":
+        return F.relu(hidden)
+    return F.gelu(hidden, approximate="tanh" if activation == "gelu_new" else "none")
+
+
+def _initialise(module: nn.Module) -> None:
+    """Weights as BERT starts them."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=_INITIAL_SPREAD)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)
+
+
+def _compute_dtype(weight: Tensor) -> torch.dtype:
+    """The type in which linear layers answer, autocast or not."""
+    device = weight.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

@@ -1,0 +1,117 @@
+"""Encoders in Hugging Face folders: config.json and safetensors; nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from tercet.errors import TercetError
+from tercet.nn.config import CONFIG_FILE, read_config, read_json
+from tercet.nn.encoder import Encoder
+from tercet.nn.names import from_hugging_face, plain_names, to_hugging_face
+
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+
+def load_encoder(
+    folder: Path, *, dropout: float | None = None, attention_dropout: float | None = None
+) -> Encoder:
+    """Load an encoder as float32, in training mode; None takes a rate from config.json."""
+    if not folder.is_dir():
+        raise TercetError(f"{folder} is not a folder; an encoder is loaded from a folder")
+    config = read_config(folder).with_dropout(dropout=dropout, attention_dropout=attention_dropout)
+    file, stored = _read_weights(folder)
+    names = plain_names(stored, architecture=config.architecture, file=file)
+    config = replace(config, pooler=any(name.startswith("pooler.") for name in names))
+    with torch.device("meta"):
+        encoder = Encoder(config)
+    state = from_hugging_face(
+        {plain: stored[name] for plain, name in names.items()},
+        {name: parameter.shape for name, parameter in encoder.state_dict().items()},
+        architecture=config.architecture,
+        file=file,
+    )
+    encoder.load_state_dict(state, assign=True)
+    return encoder
+
+
+def save_encoder(encoder: Encoder, folder: Path) -> None:
+    """Write config.json and model.safetensors under the names that `transformers` reads.
+
+    Each file is written aside and then renamed, so that none is ever half there.
+    """
+    config = encoder.config
+    tensors = to_hugging_face(encoder.state_dict(), config.architecture)
+    fields = {key: value for key, value in config.to_json().items() if key != "dtype"}
+    kept_as = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
+    text = json.dumps({**fields, "torch_dtype": kept_as}, indent=2, sort_keys=True) + "\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TercetError(f"{folder} cannot be made: {error.strerror}") from None
+    _write(folder / WEIGHTS_FILE, lambda path: save_file(tensors, path, metadata={"format": "pt"}))
+    _write(folder / CONFIG_FILE, lambda path: _write_text(path, text))
+
+
+def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
+    """The file that lists the tensors, and the tensors by their names in it."""
+    whole, index = folder / WEIGHTS_FILE, folder / INDEX_FILE
+    if whole.exists():
+        return whole, _read_tensors(whole)
+    if index.exists():
+        return index, _read_shards(index)
+    if (folder / "pytorch_model.bin").exists():
+        raise TercetError(
+            f"{folder} has only pytorch_model.bin, a pickle, which is never opened here: convert it"
+            " where you trust it with transformers'"
+            " AutoModel.from_pretrained(folder).save_pretrained(folder)"
+        )
+    raise TercetError(f"{folder} has no {WEIGHTS_FILE}; an encoder folder needs it")
+
+
+def _read_shards(index: Path) -> dict[str, Tensor]:
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict):
+        raise TercetError(f"{index}: weight_map is {places!r}; it should be an object")
+    for name, shard in places.items():
+        if not isinstance(shard, str) or Path(shard).name != shard:
+            raise TercetError(
+                f"{index}: weight_map.{name} is {shard!r}; it should be a file of this folder"
+            )
+    tensors: dict[str, Tensor] = {}
+    for shard in sorted(set(places.values())):
+        tensors.update(_read_tensors(index.with_name(shard)))
+    return tensors
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise TercetError(f"{path} does not exist; {INDEX_FILE} names it") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise TercetError(f"{path} is not a whole safetensors file: {error}") from None
+
+
+def _write(path: Path, write: Callable[[Path], None]) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(aside)
+        aside.replace(path)
+    except (SafetensorError, OSError) as error:
+        raise TercetError(f"{path} cannot be written: {error}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,140 @@
+"""One reversible table between our tensor names and Hugging Face's, for each architecture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tercet.errors import TercetError
+from tercet.nn.config import Architecture
+
+# Ours -> theirs; several of theirs are laid one under another in ours. {} is the layer.
+_COMMON = {
+    "embeddings.words": ("embeddings.word_embeddings",),
+    "embeddings.positions": ("embeddings.position_embeddings",),
+    "embeddings.norm": ("embeddings.LayerNorm",),
+    "layers.{}.feed_forward.expand": ("encoder.layer.{}.intermediate.dense",),
+    "layers.{}.feed_forward.contract": ("encoder.layer.{}.output.dense",),
+    "layers.{}.feed_forward_norm": ("encoder.layer.{}.output.LayerNorm",),
+    "pooler.dense": ("pooler.dense",),
+}
+_TABLES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {
+    "bert": {
+        **_COMMON,
+        "embeddings.types": ("embeddings.token_type_embeddings",),
+        "layers.{}.attention.qkv": (
+            "encoder.layer.{}.attention.self.query",
+            "encoder.layer.{}.attention.self.key",
+            "encoder.layer.{}.attention.self.value",
+        ),
+        "layers.{}.attention.output": ("encoder.layer.{}.attention.output.dense",),
+        "layers.{}.attention_norm": ("encoder.layer.{}.attention.output.LayerNorm",),
+    },
+    "mpnet": {
+        **_COMMON,
+        "relative_bias.table": ("encoder.relative_attention_bias",),
+        "layers.{}.attention.qkv": (
+            "encoder.layer.{}.attention.attn.q",
+            "encoder.layer.{}.attention.attn.k",
+            "encoder.layer.{}.attention.attn.v",
+        ),
+        "layers.{}.attention.output": ("encoder.layer.{}.attention.attn.o",),
+        "layers.{}.attention_norm": ("encoder.layer.{}.attention.LayerNorm",),
+    },
+}
+_HEADS = ("cls.", "lm_head.", "qa_outputs.", "classifier.")
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+
+
+def to_hugging_face(state: Mapping[str, Tensor], architecture: Architecture) -> dict[str, Tensor]:
+    """Our state dict under Hugging Face's names; joined tensors are split, none share memory."""
+    theirs: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        names = _their_names(name, architecture)
+        for part, values in zip(names, tensor.chunk(len(names)), strict=True):
+            theirs[part] = values.detach().clone(memory_format=torch.contiguous_format)
+    return theirs
+
+
+def from_hugging_face(
+    tensors: Mapping[str, Tensor],
+    shapes: Mapping[str, Sequence[int]],
+    *,
+    architecture: Architecture,
+    file: Path,
+) -> dict[str, Tensor]:
+    """Hugging Face's tensors under our names, float32, in memory of their own.
+
+    tensors: by plain names, see `plain_names`
+    shapes: what our state dict asks for, by our names
+    """
+    parts = {name: _their_names(name, architecture) for name in shapes}
+    _refuse_unknown(tensors, {part for names in parts.values() for part in names}, file)
+    state: dict[str, Tensor] = {}
+    for name, names in parts.items():
+        rows, *rest = shapes[name]
+        shape = (rows // len(names), *rest)
+        found = [_checked(tensors, part, shape, file).float() for part in names]
+        state[name] = torch.cat(found)
+    return state
+
+
+def plain_names(names: Iterable[str], *, architecture: Architecture, file: Path) -> dict[str, str]:
+    """The encoder's tensors: plain name -> name in the file.
+
+    Plain names have no `bert.` or `mpnet.` before them and no old gamma and beta in them. Heads
+    of pretraining or of a task, and buffers, are left out.
+    """
+    plain: dict[str, str] = {}
+    for name in names:
+        simple = name.removeprefix(f"{architecture}.")
+        simple = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", simple)
+        simple = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", simple)
+        if simple.startswith(_HEADS) or simple in _BUFFERS:
+            continue
+        if simple in plain:
+            raise TercetError(f"{file} holds both {plain[simple]!r} and {name!r}, which are one")
+        plain[simple] = name
+    return plain
+
+
+def _their_names(name: str, architecture: Architecture) -> tuple[str, ...]:
+    stem, kind = name.rsplit(".", 1)
+    layer = re.match(r"layers\.(\d+)\.", stem)
+    number = layer.group(1) if layer else ""
+    pattern = re.sub(r"^layers\.\d+\.", "layers.{}.", stem)
+    return tuple(f"{their.format(number)}.{kind}" for their in _TABLES[architecture][pattern])
+
+
+def _refuse_unknown(tensors: Mapping[str, Tensor], known: set[str], file: Path) -> None:
+    unknown = sorted(tensors.keys() - known)
+    if unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        shape = list(tensors[unknown[0]].shape)
+        raise TercetError(
+            f"{file}: tensor {unknown[0]!r} {shape}{more} has no place in the encoder that"
+            " config.json describes"
+        )
+
+
+def _checked(
+    tensors: Mapping[str, Tensor], name: str, shape: tuple[int, ...], file: Path
+) -> Tensor:
+    if name not in tensors:
+        raise TercetError(f"{file}: tensor {name!r} {list(shape)} is missing")
+    tensor = tensors[name]
+    if tuple(tensor.shape) != shape:
+        raise TercetError(
+            f"{file}: tensor {name!r} has shape {list(tensor.shape)};"
+            f" config.json asks for {list(shape)}"
+        )
+    if not tensor.is_floating_point():
+        raise TercetError(
+            f"{file}: tensor {name!r} is {str(tensor.dtype).removeprefix('torch.')};"
+            " it should be float32, float16 or bfloat16"
+        )
+    return tensor
