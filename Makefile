@@ -1,0 +1,65 @@
+# `make demo` and `make test` need Python 3.11 or newer, pip and make, and set up the rest in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+INSTALLED_DEV := .venv/.installed-dev
+INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    train on a small sample, then predict all three tasks (about 3 minutes)"
+	@echo "make test    lint, then all tests (about 10 minutes); TERCET_DATA=DIR adds real data"
+	@echo "make lint    ruff and mypy --strict"
+	@echo "make bench   every benchmark, each a ratio against a peer"
+	@echo "make clean   remove what the above made, but for .venv"
+
+demo: $(INSTALLED)
+	$(BIN)/tercet weights all-minilm-l6-v2
+	rm -rf demo
+	$(BIN)/python -c "from pathlib import Path; from tercet.data.sample import write_sample; \
+		write_sample(Path('demo/data'))"
+	$(BIN)/tercet train tercet/demo --data demo/data --out demo/run
+	$(BIN)/tercet predict sentiment --model demo/run/model \
+		--text "The camera work of this comedy is a triumph." \
+		--text "A dull and lifeless film."
+	$(BIN)/tercet predict paraphrase --model demo/run/model \
+		--text "How do I learn the guitar?" --text "What is the best way to learn guitar?"
+	$(BIN)/tercet predict similarity --model demo/run/model \
+		--text "A man is slicing bread in the kitchen." --text "Someone cuts a loaf at home."
+
+# Without these weights the tests that compare against them say so and are skipped.
+test: lint
+	@for name in all-minilm-l6-v2 all-mpnet-base-v2; do \
+		$(BIN)/tercet weights $$name || echo "$$name: not fetched; its tests are skipped" >&2; \
+	done
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED_DEV)
+	@for script in benchmarks/*.py; do echo "$$script" >&2; $(BIN)/python "$$script" || exit; done
+
+clean:
+	rm -rf demo build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(INSTALL) -e '.[dev,tensorboard]'
+	@touch $@
+
+# Some systems split ensurepip from Python; their own pip then fills the new environment.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: Tercet needs Python 3.11 or newer, and $(PYTHON) is not; name one, such as:" \
+			"make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv 2>/dev/null || { \
+		$(PYTHON) -m venv --clear --without-pip .venv && \
+		$(PYTHON) -m pip --python .venv/bin/python install -q pip; }
+	@echo "installing into .venv (torch is large; this takes some minutes)"
+	$(INSTALL) -e .
+	@touch $@
