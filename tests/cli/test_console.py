@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from tercet.cli import console
+
+
+def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_table(("name", "value"), [("a\tb", 1), ("c\nd", 0.5)])
+    assert capsys.readouterr().out == "name\tvalue\na b\t1\nc d\t0.5\n"
+
+
+def test_a_table_on_a_terminal_keeps_brackets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    console.print_table(("name", "value"), [("[red]", "(u; v; |u-v|)")])
+    told = capsys.readouterr().out
+    assert "[red]" in told
+    assert "\t" not in told
+
+
+def test_talk_goes_to_stderr_unwrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    console.say("word " * 100)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "word " * 100 + "\n"
+
+
+def test_progress_in_a_pipe_ends_with_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    with console.progress("embedding", total=300) as report:
+        for done in range(1, 301):
+            report(done, note="7 a second")
+    assert capsys.readouterr().err == "embedding: 300 of 300, 7 a second\n"
+
+
+def test_progress_in_a_pipe_speaks_at_times(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0.0)
+    with console.progress("embedding") as report:
+        report(1)
+        report(2, 2)
+    assert capsys.readouterr().err == "embedding: 1\nembedding: 2 of 2\n"
+
+
+def test_progress_on_a_terminal_is_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with console.progress("embedding", total=3) as report:
+        report(3, note="done soon")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "3/3" in told.err
+    assert "done soon" in told.err

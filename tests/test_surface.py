@@ -1,0 +1,104 @@
+"""What users see first: the public names, how fast they come, and every command's help."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import tercet
+from tercet.cli.app import COMMANDS
+
+HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "transformers"}
+WRITTEN = [name for name in COMMANDS if find_spec(f"tercet.cli.{name}")]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"} | environment,
+    )
+
+
+def loaded_by(statement: str) -> set[str]:
+    told = run("-c", f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)")
+    assert told.returncode == 0, told.stderr
+    return set(told.stderr.split())
+
+
+def help_of(*command: str) -> str:
+    told = run("-m", "tercet", *command, "--help")
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+@pytest.mark.parametrize(
+    "module", ["tercet", "tercet.errors", "tercet.text", "tercet.data", "tercet.weights"]
+)
+def test_importing_is_cheap(module: str) -> None:
+    assert "torch" not in loaded_by(f"import {module}")
+
+
+def test_importing_the_package_brings_nothing_heavy() -> None:
+    assert not HEAVY & loaded_by("import tercet")
+
+
+def test_recipes_need_no_torch() -> None:
+    assert "torch" not in loaded_by("import tercet; tercet.Recipe")
+
+
+def test_help_brings_nothing_heavy() -> None:
+    statement = "from tercet.cli.app import main\nsys.argv = ['tercet', '--help']\n"
+    assert not HEAVY & loaded_by(f"{statement}try: main()\nexcept SystemExit: pass")
+
+
+def test_public_names() -> None:
+    assert {"Model", "Recipe", "TercetError", "load", "__version__"} <= set(dir(tercet))
+    assert tercet.Recipe.__module__ == "tercet.recipe"
+    with pytest.raises(AttributeError, match="no attribute 'Recipes'"):
+        tercet.Recipes  # noqa: B018
+
+
+def test_help_lists_every_command() -> None:
+    told = help_of()
+    for name, summary in COMMANDS.items():
+        assert name in told
+        assert summary in told
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    told = help_of(name)
+    assert f"tercet {name} " in told.partition("Example")[2]
+
+
+def test_help_of_a_command_needs_no_torch() -> None:
+    for name in WRITTEN:
+        assert "torch" not in loaded_by(
+            f"from tercet.cli.app import load_command as l; l({name!r})"
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["recips"], "error: No such command 'recips'. Did you mean 'recipes'?"),
+        (["recipes", "--nope"], "error: No such option: --nope (Possible options: --copy)"),
+        (["recipes", "a", "b"], "error: Got unexpected extra argument(s) (b)"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(arguments: list[str], sentence: str) -> None:
+    told = run("-m", "tercet", *arguments)
+    assert (told.returncode, told.stderr.strip(), told.stdout) == (2, sentence, "")
+
+
+def test_no_arguments_show_the_help() -> None:
+    told = run("-m", "tercet")
+    assert told.returncode == 2
+    assert "recipes" in told.stdout
+    assert told.stderr == ""
