@@ -1,0 +1,127 @@
+"""Plain Hugging Face and sentence-transformers folders: an encoder and its pooling, no heads."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tercet.errors import TercetError
+from tercet.model_card import ModelInfo
+from tercet.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, read_json
+from tercet.network import Network
+from tercet.nn.config import CONFIG_FILE
+from tercet.nn.folder import load_encoder
+from tercet.specs import PoolingName
+from tercet.text.tokenizer import Tokenizer
+
+_MODES: dict[str, PoolingName] = {"cls": "cls", "mean": "mean", "max": "max"}
+_LEGACY_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def is_foreign_folder(folder: Path) -> bool:
+    return (folder / MODULES_FILE).is_file() or (folder / CONFIG_FILE).is_file()
+
+
+def load_foreign_folder(folder: Path, *, name: str) -> Parts:
+    """Read the encoder, the tokenizer and the pooling; `name` is what the encoder is called."""
+    inner, pooling = folder, _MODES["mean"]  # what sentence-transformers takes for a plain folder
+    if (folder / MODULES_FILE).is_file():
+        transformer, pooled = _read_modules(folder)
+        inner, pooling = folder / transformer, _read_pooling(folder / pooled / CONFIG_FILE)
+    _refuse_prompt(folder / "config_sentence_transformers.json")
+    limits = _optional(inner / TRANSFORMER_FILE)
+    tokenizer = Tokenizer.load(inner)
+    encoder = load_encoder(inner, dropout=None, attention_dropout=None)
+    tokenizer.check_fits(encoder.config.vocabulary)
+    most = encoder.config.max_tokens
+    info = ModelInfo(
+        encoder=name,
+        pooling=pooling,
+        max_tokens=_max_tokens(inner, limits, most=most),
+        lower_case=bool(limits.get("do_lower_case", False)),
+    )
+    network = Network(encoder, pooling=pooling, tasks={})
+    return Parts(network.eval(), tokenizer, info)
+
+
+def _read_modules(folder: Path) -> tuple[str, str]:
+    """Where the Transformer and the Pooling lie; a Normalize may follow, nothing else."""
+    path = folder / MODULES_FILE
+    modules = read_json(path)
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise TercetError(f"{path}: should hold a list of modules.")
+    types = [str(module.get("type")) for module in modules]
+    # Releases move their modules about; the class's own name stays.
+    kinds = [name.rpartition(".")[2] for name in types]
+    for kind, name in zip(kinds, types, strict=True):
+        ours = name.startswith("sentence_transformers.")
+        if not ours or kind not in ("Transformer", "Pooling", "Normalize"):
+            raise TercetError(
+                f"{path}: has a module `{name}`, which Tercet does not know; it reads "
+                "Transformer, Pooling and Normalize of sentence_transformers."
+            )
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise TercetError(
+            f"{path}: its modules are {', '.join(kinds)}; they should be Transformer, Pooling "
+            "and perhaps Normalize, in this order."
+        )
+    transformer, pooling = (_inside(module.get("path"), path) for module in modules[:2])
+    return transformer, pooling
+
+
+def _inside(place: Any, path: Path) -> str:
+    if (
+        not isinstance(place, str)
+        or PurePosixPath(place).is_absolute()
+        or ".." in Path(place).parts
+    ):
+        raise TercetError(f"{path}: module path {place!r} should be a folder inside this one.")
+    return place
+
+
+def _read_pooling(path: Path) -> PoolingName:
+    settings = read_json(path)
+    if not isinstance(settings, dict):
+        raise TercetError(f"{path}: should hold a JSON object.")
+    modes = settings.get("pooling_mode")
+    if modes is None:
+        modes = [mode for key, mode in _LEGACY_MODES.items() if settings.get(key)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _MODES:
+        named = ", ".join(map(str, modes)) if isinstance(modes, list) else repr(modes)
+        raise TercetError(f"{path}: pools by {named}; Tercet pools by one of {', '.join(_MODES)}.")
+    return _MODES[modes[0]]
+
+
+def _refuse_prompt(path: Path) -> None:
+    settings = _optional(path)
+    name = settings.get("default_prompt_name")
+    if name is not None and (settings.get("prompts") or {}).get(name):
+        raise TercetError(
+            f"{path}: puts the prompt `{name}` before every text, which Tercet does not do."
+        )
+
+
+def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
+    """What the folder says, at most what the encoder's positions allow."""
+    said = limits.get("max_seq_length")
+    if said is None:
+        said = _optional(folder / "tokenizer_config.json").get("model_max_length")
+    return min(int(said), most) if isinstance(said, int | float) and said >= 1 else most
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    """A JSON object, empty where the file is missing."""
+    if not path.is_file():
+        return {}
+    settings = read_json(path)
+    if not isinstance(settings, dict):
+        raise TercetError(f"{path}: should hold a JSON object.")
+    return settings

@@ -1,0 +1,248 @@
+"""Model: sentences to vectors and to the predictions of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn, TypeVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tercet import weights
+from tercet.errors import TercetError
+from tercet.foreign_folder import is_foreign_folder, load_foreign_folder
+from tercet.infer.engine import Engine, Progress
+from tercet.model_card import ModelInfo
+from tercet.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
+from tercet.network import Network
+from tercet.specs import Gear, TaskSpec
+from tercet.text.tokenizer import Tokenizer
+from tercet.text.tokens import Pieces
+
+Floats = NDArray[np.float32]
+Mode = Literal["cross", "bi"]
+Pair = tuple[str, str] | list[str]
+SIMILARITY_SCALE = 5.0
+
+P = TypeVar("P", bound="Prediction")
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The likeliest class of an input: its number, its name, and the probabilities of all."""
+
+    label: int
+    name: str
+    probabilities: list[float]
+
+
+class Sentiment(Prediction):
+    """The likeliest sentiment of a sentence."""
+
+    __slots__ = ()
+
+
+class Model:
+    """An encoder with the heads of its tasks; `tercet.load` gives one."""
+
+    def __init__(self, network: Network, tokenizer: Tokenizer, info: ModelInfo) -> None:
+        self.network = network.eval()
+        self.tokenizer = tokenizer
+        self.info = info
+
+    def __repr__(self) -> str:
+        tasks = ", ".join(self.tasks) or "none"
+        return f"Model(encoder={self.info.encoder!r}, width={self.width}, tasks={tasks})"
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return self.network.encoder.config.width
+
+    @property
+    def tasks(self) -> dict[str, TaskSpec]:
+        """The tasks that `predict` answers, by name."""
+        return {name: task for name, task in self.info.tasks.items() if task.predicts}
+
+    @property
+    def engine(self) -> Engine:
+        return Engine(self.network, self.tokenizer.template, self.info.max_tokens)
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
+        """Vectors of length 1, float32 [n, width]."""
+        vectors = self.engine.vectors(self.pieces(_texts(texts)), progress=progress)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors /= np.maximum(lengths, np.float32(1e-12))
+        return vectors
+
+    def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
+        """The likeliest class of each sentence, by the task `sentiment`."""
+        task = self._task("sentiment")
+        if task.labels is None:
+            raise TercetError("The task `sentiment` of this model has grades: use predict.")
+        return _classes(self.predictions("sentiment", texts), task.labels, Sentiment)
+
+    def paraphrase(self, pairs: Sequence[Pair], mode: Mode | None = None) -> Floats:
+        """Probability that the two sentences of each pair say the same, float32 [n].
+
+        mode: `cross` reads a pair jointly, `bi` compares vectors; the most exact that there is
+        """
+        task = self._task("paraphrase")
+        if task.labels is None or len(task.labels) != 2:
+            raise TercetError(
+                "The task `paraphrase` of this model has not just two classes: use predict."
+            )
+        predicted = self.predictions("paraphrase", pairs, mode)
+        return predicted if predicted.ndim == 1 else predicted[:, 1]
+
+    def similarity(self, pairs: Sequence[Pair], mode: Mode | None = None) -> Floats:
+        """How near in meaning the two sentences of each pair are, from 0 to 5, float32 [n].
+
+        mode: as in `paraphrase`
+        """
+        task = self._task("similarity")
+        if task.range is None:
+            raise TercetError("The task `similarity` of this model has classes: use predict.")
+        low, high = task.range
+        grades = self.predictions("similarity", pairs, mode)
+        return ((grades - low) * (SIMILARITY_SCALE / (high - low))).astype(np.float32)
+
+    def predict(
+        self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: Mode | None = None
+    ) -> list[Prediction] | Floats:
+        """The classes, or the grades float32 [n], of any task; inputs are sentences or pairs."""
+        labels = self._task(task).labels
+        predicted = self.predictions(task, inputs, mode)
+        return predicted if labels is None else _classes(predicted, labels, Prediction)
+
+    def predictions(
+        self,
+        task: str,
+        inputs: Sequence[str] | Sequence[Pair],
+        mode: Mode | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Floats:
+        """Probabilities [n, classes], or of class 1 [n], or grades [n], float32."""
+        gear = self.gear(task, mode)
+        if gear == "single":
+            columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
+        else:
+            columns = [self.pieces(side) for side in _sides(cast(Sequence[Pair], inputs))]
+        return self.engine.predictions(task, gear, columns, progress=progress)
+
+    def gear(self, task: str, mode: Mode | None = None) -> Gear:
+        """The gear that a mode asks for; without one, the most exact that the task has."""
+        gears = [gear for gear, spec in self._task(task).gears.items() if not spec.on_vectors]
+        if mode is None:
+            return gears[0]
+        if mode not in gears:
+            has = " and ".join(gears)
+            raise TercetError(f"The task `{task}` of this model has no gear `{mode}`, only {has}.")
+        return mode
+
+    def pieces(self, texts: Sequence[str]) -> Pieces:
+        """Word pieces of n texts, as many as the encoder may see."""
+        if self.info.lower_case:
+            texts = [text.lower() for text in texts]
+        return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder; it also loads in sentence-transformers and transformers."""
+        save_model_folder(Path(folder), Parts(self.network, self.tokenizer, self.info))
+
+    def _task(self, name: str) -> TaskSpec:
+        if name in self.tasks:
+            return self.tasks[name]
+        if name in self.info.tasks:
+            raise TercetError(f"The task `{name}` shapes vectors and has no head to predict with.")
+        has = f"its heads are {', '.join(self.tasks)}" if self.tasks else "it can only embed"
+        raise TercetError(f"This model has no head for the task `{name}`; {has}.")
+
+
+def load(source: str | Path | None = None, *, device: str | None = None) -> Model:
+    """Load a model.
+
+    source: a model folder, a run folder, a plain Hugging Face or sentence-transformers folder, a
+        name of `tercet weights`, or a model hub id
+    device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
+    """
+    if source is None:
+        raise TercetError("No model ships with this release: give a model folder.")
+    chosen = _device(device)
+    folder, name = _find(source)
+    if is_model_folder(folder):
+        parts = load_model_folder(folder)
+    elif is_foreign_folder(folder):
+        parts = load_foreign_folder(folder, name=name)
+    else:
+        raise TercetError(
+            f"{folder}: is no model: it has neither tercet.json nor modules.json nor config.json."
+        )
+    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+
+
+def _find(source: str | Path) -> tuple[Path, str]:
+    """The folder that a source stands for, and what its encoder is called."""
+    path = Path(source)
+    if path.is_dir():
+        run = path / "model"
+        inner = run if not is_model_folder(path) and is_model_folder(run) else path
+        return inner, inner.resolve().name
+    if path.exists():
+        raise TercetError(f"{path}: is a file; give the model folder.")
+    return weights.resolve(str(source)), str(source)
+
+
+def _device(name: str | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise TercetError(f"Device {name!r} cannot be used here: {reason}") from error
+    return device
+
+
+def _texts(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        _refuse("a list of sentences", texts)
+    listed = list(texts)
+    for text in listed:
+        if not isinstance(text, str):
+            _refuse("sentences, each a string", text)
+    return listed
+
+
+def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
+    if isinstance(pairs, str):
+        _refuse("a list of pairs", pairs)
+    listed = list(pairs)
+    for pair in listed:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            _refuse("pairs of two sentences", pair)
+        for text in pair:
+            if not isinstance(text, str):
+                _refuse("pairs of two strings", pair)
+    return [first for first, _ in listed], [second for _, second in listed]
+
+
+def _refuse(wanted: str, given: object) -> NoReturn:
+    shown = repr(given)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    raise TercetError(f"Expected {wanted}, but was given {shown}.")
+
+
+def _classes(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:
+    """probabilities [n, classes], or of class 1 [n], to predictions."""
+    rows = predicted if predicted.ndim == 2 else np.stack([1.0 - predicted, predicted], axis=1)
+    best = rows.argmax(axis=1).tolist()
+    return [
+        kind(label, labels[label], probabilities)
+        for label, probabilities in zip(best, rows.tolist(), strict=True)
+    ]

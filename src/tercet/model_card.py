@@ -1,0 +1,141 @@
+"""What a model says of itself: the facts beside its weights, and the card made from them."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import Field
+
+from tercet.nn.config import EncoderConfig
+from tercet.specs import Count, DataSpec, PoolingName, Spec, TaskSpec
+
+Metrics = dict[str, dict[str, dict[str, float | None]]]
+"""Of each task, of each gear, of each metric; None is undefined."""
+
+
+class ModelInfo(Spec):
+    """The facts of a model that its weights do not tell."""
+
+    encoder: str
+    """The weights that training started from."""
+    pooling: PoolingName
+    max_tokens: Count
+    """Longer sentences, and joined pairs, are cut here."""
+    lower_case: bool = False
+    """Whether texts are put into lower case before the tokenizer sees them."""
+    tasks: dict[str, TaskSpec] = Field(default_factory=dict)
+    recipe: str | None = None
+    """The recipe that made it."""
+    metrics: Metrics | None = None
+    """Measured on dev."""
+
+
+def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
+    """The README.md of a model folder."""
+    sections = [
+        _front_matter(info),
+        _summary(info, config),
+        _tasks(info) if info.tasks else "",
+        _usage(info),
+        _data(info) if info.tasks else "",
+        _limits(info),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _front_matter(info: ModelInfo) -> str:
+    tags = ["tercet", "sentence-transformers", "sentence-similarity", "feature-extraction"]
+    tags += ["text-classification"] if any(task.labels for task in info.tasks.values()) else []
+    lines = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity"]
+    lines += ["tags:", *(f"- {tag}" for tag in tags), "---"]
+    return "\n".join(lines)
+
+
+def _summary(info: ModelInfo, config: EncoderConfig) -> str:
+    does = "embeds sentences"
+    if info.tasks:
+        does += f" and has heads for {_listed(list(info.tasks))}"
+    lines = [
+        "# A Tercet model",
+        "",
+        f"One encoder that {does}.",
+        "",
+        f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
+        f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
+    ]
+    if info.recipe is not None:
+        lines.append(f"- Recipe: {info.recipe}.")
+    return "\n".join(lines)
+
+
+def _tasks(info: ModelInfo) -> str:
+    lines = ["## Tasks", "", "| task | predicts | gear | on dev |", "|---|---|---|---|"]
+    for name, task in info.tasks.items():
+        for gear, spec in task.gears.items():
+            figures = (info.metrics or {}).get(name, {}).get(gear, {})
+            told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
+            what = "nothing; it shapes the vectors" if spec.on_vectors else _labels(task)
+            lines.append(f"| {name} | {what} | {gear} | {told or 'not measured'} |")
+    lines += ["", "Gear `cross` reads both sentences jointly; `bi` compares their vectors."]
+    return "\n".join(lines)
+
+
+def _labels(task: TaskSpec) -> str:
+    if task.labels is not None:
+        return " / ".join(label.replace("|", "\\|") for label in task.labels)
+    low, high = task.range or (0.0, 1.0)
+    return f"a grade from {low:g} to {high:g}"
+
+
+def _figure(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _usage(info: ModelInfo) -> str:
+    calls = ['vectors = model.embed(["A first sentence.", "A second one."])']
+    for name, task in info.tasks.items():
+        if task.predicts:
+            inputs = '["A sentence."]' if "single" in task.gears else '[("A", "B")]'
+            calls.append(f"model.predict({json.dumps(name)}, {inputs})")
+    ours = ["import tercet", "", 'model = tercet.load("FOLDER")', *calls]
+    theirs = [
+        "from sentence_transformers import SentenceTransformer",
+        "",
+        'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
+    ]
+    blocks = ["## Use", _code(ours), "The vectors alone, without Tercet:", _code(theirs)]
+    return "\n\n".join(blocks)
+
+
+def _code(lines: list[str]) -> str:
+    return "\n".join(["```python", *lines, "```"])
+
+
+def _data(info: ModelInfo) -> str:
+    lines = ["## Data", ""]
+    lines += [f"- {name}: {_source(task.data)}" for name, task in info.tasks.items()]
+    lines += ["", "Terms of the data are its authors' and may limit how the model may be used."]
+    return "\n".join(lines)
+
+
+def _source(data: DataSpec) -> str:
+    named = [f"layout {data.layout}"] if data.layout else []
+    named += [f"trained on {_listed(data.train)}"] if data.train else []
+    named += [f"measured on {_listed(data.dev)}"] if data.dev else []
+    return "; ".join(named)
+
+
+def _limits(info: ModelInfo) -> str:
+    lines = [
+        "## Limits",
+        "",
+        f"- Text beyond {info.max_tokens} tokens is cut and not seen.",
+        "- It knows the language and the kinds of text of its training data; measure it on yours.",
+        "- Probabilities are not calibrated for data whose classes are balanced otherwise.",
+        "- What was learnt from people's texts carries their biases.",
+    ]
+    return "\n".join(lines)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

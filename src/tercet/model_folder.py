@@ -1,0 +1,243 @@
+"""The model folder: the legacy sentence-transformers form, and our heads beside it.
+
+modules.json, sentence_bert_config.json, config_sentence_transformers.json, 1_Pooling/, the encoder
+and the tokenizer are read by `sentence-transformers` and `transformers`, old and new;
+heads.safetensors and tercet.json only here. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import tercet
+from tercet.errors import TercetError
+from tercet.model_card import ModelInfo, model_card
+from tercet.network import Network
+from tercet.nn.folder import load_encoder, save_encoder
+from tercet.text.tokenizer import Tokenizer
+
+FORMAT = 1
+INFO_FILE = "tercet.json"
+HEADS_FILE = "heads.safetensors"
+MODULES_FILE = "modules.json"
+TRANSFORMER_FILE = "sentence_bert_config.json"
+
+
+class Parts(NamedTuple):
+    """All that a model is made of."""
+
+    network: Network
+    tokenizer: Tokenizer
+    info: ModelInfo
+
+
+def is_model_folder(folder: Path) -> bool:
+    return (folder / INFO_FILE).is_file()
+
+
+def save_model_folder(folder: Path, parts: Parts) -> None:
+    """Write the folder aside and rename it; an older model folder of that name is replaced."""
+    _check_target(folder)
+    try:
+        with _aside(folder) as writing:
+            _write(writing, parts)
+    except OSError as error:
+        raise TercetError(f"{folder}: cannot be written: {error.strerror or error}.") from error
+
+
+def load_model_folder(folder: Path) -> Parts:
+    """Read a model folder that `save_model_folder` wrote; the network is on the CPU."""
+    info = _read_info(folder / INFO_FILE)
+    tokenizer = Tokenizer.load(folder)
+    encoder = load_encoder(folder, dropout=None, attention_dropout=None)
+    tokenizer.check_fits(encoder.config.vocabulary)
+    if info.max_tokens > encoder.config.max_tokens:
+        raise TercetError(
+            f"{folder / INFO_FILE}: `max_tokens` is {info.max_tokens}, but the encoder takes "
+            f"{encoder.config.max_tokens} at most."
+        )
+    if info.pooling == "pooler" and encoder.pooler is None:
+        raise TercetError(f"{folder}: `pooling` is pooler, but the encoder has no pooler.")
+    network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
+    _load_heads(network, folder / HEADS_FILE)
+    return Parts(network.eval(), tokenizer, info)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a model folder."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise TercetError(f"{path}: is missing from this model folder.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise TercetError(f"{path}: cannot be read as JSON: {error}.") from error
+
+
+def _check_target(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise TercetError(f"{folder}: is a file; give a folder to write the model into.")
+    if folder.is_dir() and any(folder.iterdir()) and not is_model_folder(folder):
+        raise TercetError(
+            f"{folder}: holds other files and is no model folder, so it is not overwritten; "
+            "give a new or an empty folder."
+        )
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """A folder to write into that takes the place of `folder` once it is whole."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    writing = folder.with_name(f".{folder.name}.{os.getpid()}.writing")
+    replaced = folder.with_name(f".{folder.name}.{os.getpid()}.replaced")
+    shutil.rmtree(writing, ignore_errors=True)
+    writing.mkdir()
+    try:
+        yield writing
+        _sync(writing)
+        if folder.is_dir():
+            folder.rename(replaced)
+        writing.rename(folder)
+    finally:
+        shutil.rmtree(writing, ignore_errors=True)
+        if replaced.is_dir() and not folder.exists():
+            replaced.rename(folder)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _write(folder: Path, parts: Parts) -> None:
+    network, tokenizer, info = parts
+    save_encoder(network.encoder, folder)
+    tokenizer.save(folder)
+    heads = {name: _stored(tensor) for name, tensor in network.heads.state_dict().items()}
+    save_file(heads, folder / HEADS_FILE, metadata={"format": "pt"})
+    described = {"format": FORMAT, "tercet": tercet.__version__}
+    described |= info.model_dump(mode="json", exclude_none=True)
+    if info.metrics is not None:
+        described["metrics"] = info.metrics  # None in here means something
+    _write_json(folder / INFO_FILE, described)
+    _write_modules(folder, network, info)
+    card = model_card(info, config=network.encoder.config)
+    (folder / "README.md").write_text(card, "utf-8")
+
+
+def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
+    width = network.encoder.config.width
+    # sentence-transformers knows no pooler: there it is a dense layer with tanh on cls.
+    pooling = "cls" if info.pooling == "pooler" else info.pooling
+    kinds = [
+        "Transformer",
+        "Pooling",
+        *(["Dense"] if info.pooling == "pooler" else []),
+        "Normalize",
+    ]
+    paths = ["", *(f"{place}_{kind}" for place, kind in enumerate(kinds[1:], start=1))]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
+    ]
+    _write_json(folder / MODULES_FILE, modules)
+    limits = {"max_seq_length": info.max_tokens, "do_lower_case": info.lower_case}
+    _write_json(folder / TRANSFORMER_FILE, limits)
+    # The release whose form this is: a reader warns where a folder is newer than itself.
+    versions = {"sentence_transformers": "2.0.0", "transformers": "4.6.1", "pytorch": "1.8.1"}
+    _write_json(
+        folder / "config_sentence_transformers.json",
+        {"__version__": versions, "similarity_fn_name": "cosine"},
+    )
+    (folder / "1_Pooling").mkdir()
+    modes = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
+    settings: dict[str, Any] = {"word_embedding_dimension": width}
+    settings |= {f"pooling_mode_{key}": pooling == mode for key, mode in modes.items()}
+    settings["pooling_mode_mean_sqrt_len_tokens"] = False
+    _write_json(folder / "1_Pooling" / "config.json", settings)
+    if info.pooling == "pooler":
+        _write_pooler(folder / "2_Dense", network, width=width)
+
+
+def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
+    pooler = network.encoder.pooler
+    assert pooler is not None
+    folder.mkdir()
+    _write_json(
+        folder / "config.json",
+        {
+            "in_features": width,
+            "out_features": width,
+            "bias": True,
+            "activation_function": "torch.nn.modules.activation.Tanh",
+        },
+    )
+    weights = {
+        "linear.weight": _stored(pooler.dense.weight),
+        "linear.bias": _stored(pooler.dense.bias),
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _stored(tensor: Tensor) -> Tensor:
+    return tensor.detach().float().cpu().contiguous()
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _read_info(path: Path) -> ModelInfo:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise TercetError(f"{path}: should hold a JSON object.")
+    found = content.pop("format", None)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise TercetError(f"{path}: `format` is {found!r}; it should be a whole number from 1.")
+    if found > FORMAT:
+        raise TercetError(
+            f"{path}: has format {found}, and this release of Tercet reads up to {FORMAT}; "
+            "upgrade Tercet."
+        )
+    content.pop("tercet", None)
+    try:
+        return ModelInfo.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise TercetError(f"{path}: `{key}`: {message}.") from error
+
+
+def _load_heads(network: Network, path: Path) -> None:
+    try:
+        stored = load_file(path)
+    except FileNotFoundError as error:
+        raise TercetError(f"{path}: is missing from this model folder.") from error
+    except (SafetensorError, OSError) as error:
+        raise TercetError(f"{path}: cannot be read as safetensors: {error}.") from error
+    wanted = network.heads.state_dict()
+    if differing := sorted(stored.keys() ^ wanted.keys()):
+        name = differing[0]
+        wrong = "is missing" if name in wanted else f"belongs to no head of {INFO_FILE}"
+        raise TercetError(f"{path}: tensor {name!r} {wrong}.")
+    for name, tensor in wanted.items():
+        if stored[name].shape != tensor.shape:
+            raise TercetError(
+                f"{path}: tensor {name!r} has shape {list(stored[name].shape)}; {INFO_FILE} "
+                f"asks for {list(tensor.shape)}."
+            )
+    network.heads.load_state_dict(stored)
