@@ -113,8 +113,9 @@ def _ranks(levels: Ints) -> Floats:
     rows, width = len(levels), int(levels.max()) + 1
     places = levels + width * np.arange(rows)[:, None]
     counts = np.bincount(places.ravel(), minlength=rows * width).reshape(rows, width)
-    ranks: Floats = counts.cumsum(axis=1) - (counts - 1) / 2.0
-    return ranks.ravel()[places]
+    averages: Floats = counts.cumsum(axis=1) - (counts - 1) / 2.0
+    ranks: Floats = averages.ravel()[places]
+    return ranks
 
 
 def _resamples(count: int, generator: np.random.Generator) -> Iterator[Ints]:

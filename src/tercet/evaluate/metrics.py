@@ -39,9 +39,9 @@ def check_predictions(
             f"{len(checked[0])} labels and {len(checked[1])} predictions: there must be as many"
         )
     for what, values in zip(("label", "prediction"), checked, strict=True):
-        rows = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
-        if len(rows):
-            raise TercetError(f"the {what} of row {rows[0]} is not a finite number")
+        places = np.argwhere(~np.isfinite(values))
+        if len(places):
+            raise TercetError(f"the {what} of row {places[0, 0]} is not a finite number")
     return checked
 
 

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from tercet.errors import TercetError
+from tercet.nn.cosine import cosine, cosine_matrix, unit
+from tercet.nn.heads import FEATURES, HEADS, CosineHead, FeatureHead, MlpHead
+from tercet.specs import CosineHeadSpec, FeatureHeadSpec, MlpHeadSpec
+
+WIDTH = 6
+
+
+def pair(rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    u, v = torch.randn(2, rows, WIDTH, generator=generator)
+    return u.requires_grad_(), v.requires_grad_()
+
+
+def test_heads_build_from_the_recipes_keys() -> None:
+    specs = [MlpHeadSpec(), FeatureHeadSpec(features=["u", "cosine"]), CosineHeadSpec()]
+    assert {spec.kind for spec in specs} == set(HEADS)
+    for spec in specs:
+        head = HEADS[spec.kind](width=WIDTH, outputs=1, **spec.model_dump(exclude={"kind"}))
+        vectors = pair()[:1] if spec.kind == "mlp" else pair()
+        assert head(*vectors).shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"), [("relu", F.relu), ("tanh", torch.tanh), ("gelu", F.gelu)]
+)
+def test_mlp_is_linear_layers_with_the_activation_between(name: str, activation: object) -> None:
+    head = MlpHead(width=WIDTH, outputs=3, hidden=[5, 4], activation=name).eval()
+    for parameter in head.parameters():
+        nn.init.normal_(parameter)
+    weights = [parameter for _, parameter in head.named_parameters()]
+    u, _ = pair()
+    expected = activation(F.linear(u, *weights[0:2]))
+    expected = activation(F.linear(expected, *weights[2:4]))
+    expected = F.linear(expected, *weights[4:6])
+    torch.testing.assert_close(head(u), expected)
+
+
+def test_mlp_without_hidden_layers_is_one_linear_layer() -> None:
+    head = MlpHead(width=WIDTH, outputs=3)
+    shapes = {name: tuple(value.shape) for name, value in head.state_dict().items()}
+    assert shapes == {"layers.0.weight": (3, WIDTH), "layers.0.bias": (3,)}
+
+
+@given(st.lists(st.sampled_from(list(FEATURES)), min_size=1, max_size=5))
+def test_features_lie_side_by_side_in_the_given_order(features: list[str]) -> None:
+    u, v = pair()
+    by_name = {
+        "u": u,
+        "v": v,
+        "absdiff": (u - v).abs(),
+        "product": u * v,
+        "cosine": F.cosine_similarity(u, v)[:, None],
+    }
+    laid = torch.cat([by_name[name] for name in features], dim=1)
+    head = FeatureHead(width=WIDTH, outputs=2, features=features).eval()
+    (layer,) = head.mlp.layers
+    torch.testing.assert_close(head(u, v), F.linear(laid, layer.weight, layer.bias))
+
+
+def test_cosine_head_is_the_cosine() -> None:
+    u, v = pair()
+    raw = CosineHead(width=WIDTH)(u, v)
+    assert raw.shape == (4, 1)
+    torch.testing.assert_close(raw[:, 0], F.cosine_similarity(u, v))
+    assert not list(CosineHead(width=WIDTH).parameters())
+
+
+def test_cosine_head_projects_both_vectors_alike() -> None:
+    u, v = pair()
+    head = CosineHead(width=WIDTH, projection=True)
+    weight, bias = head.parameters()
+    nn.init.normal_(bias)
+    assert weight.shape == (WIDTH, WIDTH)
+    expected = F.cosine_similarity(F.linear(u, weight, bias), F.linear(v, weight, bias))
+    torch.testing.assert_close(head(u, v)[:, 0], expected)
+
+
+def test_initialisation_is_berts() -> None:
+    torch.manual_seed(0)
+    head = FeatureHead(width=400, outputs=100, features=["u", "v"], hidden=[300])
+    for name, parameter in head.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any()
+        else:
+            assert parameter.std().item() == pytest.approx(0.02, rel=0.05)
+            assert parameter.mean().item() == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", list(HEADS))
+def test_dropout_acts_while_training_only(kind: str) -> None:
+    torch.manual_seed(0)
+    options = {"features": {"features": ["u", "v"]}, "cosine": {"projection": True}}.get(kind, {})
+    head = HEADS[kind](width=64, outputs=1, dropout=0.5, **options)
+    u = torch.randn(3, 64)
+    vectors = (u,) if kind == "mlp" else (u, u + 1)
+    assert not torch.equal(head(*vectors), head(*vectors))
+    head.eval()
+    assert torch.equal(head(*vectors), head(*vectors))
+
+
+def test_dropout_stands_before_each_linear_layer() -> None:
+    head = MlpHead(width=WIDTH, outputs=2, hidden=[5], dropout=1.0)
+    nn.init.ones_(head.layers[1].bias)
+    u, _ = pair()
+    assert torch.equal(head(u), torch.ones(4, 2))
+
+
+@pytest.mark.parametrize("kind", list(HEADS))
+def test_heads_run_under_bf16(kind: str) -> None:
+    options = {"features": {"features": ["u", "cosine"]}, "cosine": {"projection": True}}
+    head = HEADS[kind](width=WIDTH, outputs=1, dropout=0.0, **options.get(kind, {}))
+    vectors = pair()[:1] if kind == "mlp" else pair()
+    exact = head(*vectors)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = head(*vectors)
+    torch.testing.assert_close(mixed.float(), exact, rtol=0.05, atol=0.02)
+    halved = head.bfloat16()(*(vector.bfloat16() for vector in vectors))
+    torch.testing.assert_close(halved.float(), exact, rtol=0.05, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: CosineHead(width=WIDTH, outputs=5), "5"),
+        (lambda: FeatureHead(width=WIDTH, outputs=1, features=["w"]), "'w'"),
+        (lambda: FeatureHead(width=WIDTH, outputs=1, features=[]), "features"),
+        (lambda: MlpHead(width=WIDTH, outputs=1, activation="selu"), "'selu'"),
+    ],
+)
+def test_mistakes_are_named(build: object, named: str) -> None:
+    with pytest.raises(TercetError, match=named):
+        build()
+
+
+def test_cosines_agree_with_torch() -> None:
+    u, v = pair()
+    torch.testing.assert_close(unit(u), F.normalize(u))
+    torch.testing.assert_close(cosine(u, v), F.cosine_similarity(u, v))
+    matrix = F.cosine_similarity(u[:, None], v[None, :2], dim=-1)
+    torch.testing.assert_close(cosine_matrix(u, v[:2]), matrix)
+
+
+def test_cosine_gradients_agree_with_torch() -> None:
+    for ours, theirs in ((cosine, F.cosine_similarity), (cosine_matrix, None)):
+        u, v = pair()
+        expected = (theirs or (lambda a, b: F.normalize(a) @ F.normalize(b).T))(u, v)
+        wanted = torch.autograd.grad(expected.square().sum(), (u, v))
+        found = torch.autograd.grad(ours(u, v).square().sum(), (u, v))
+        torch.testing.assert_close(found, wanted)
+
+
+def test_a_zero_vector_has_cosine_zero_and_no_gradient() -> None:
+    u, v = torch.zeros(2, WIDTH, requires_grad=True), torch.ones(2, WIDTH, requires_grad=True)
+    for function in (cosine, cosine_matrix):
+        found = function(u, v)
+        assert not found.any()
+        for gradient in torch.autograd.grad(found.sum(), (u, v)):
+            assert not gradient.any()
+
+
+def test_cosine_matrix_stays_exact_under_autocast() -> None:
+    u, v = pair()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = cosine_matrix(u, v)
+    assert mixed.dtype == torch.float32
+    assert torch.equal(mixed, cosine_matrix(u, v))

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tercet.errors import TercetError
+from tercet.nn.heads import CosineHead
+from tercet.objectives import (
+    OBJECTIVES,
+    BinaryCrossEntropy,
+    CrossEntropy,
+    MeanAbsoluteError,
+    MeanSquaredError,
+)
+from tercet.specs import (
+    BinaryCrossEntropySpec,
+    CrossEntropySpec,
+    MeanAbsoluteErrorSpec,
+    MeanSquaredErrorSpec,
+    MultipleNegativesRankingSpec,
+    SimCSESpec,
+    TripletSpec,
+)
+
+ROWS = 7
+GRADED = {"label_range": (0.0, 5.0), "targets": (-1.0, 1.0)}
+PREDICTIVE: dict[str, dict[str, Any]] = {
+    "cross-entropy": {"classes": 5, "label_smoothing": 0.1},
+    "binary-cross-entropy": {"classes": 2},
+    "mean-squared-error": GRADED,
+    "mean-absolute-error": GRADED,
+}
+
+
+def rows_of(kind: str, *, rows: int = ROWS, seed: int = 0) -> tuple[Any, Tensor, Tensor]:
+    """An objective, head outputs and labels that fit it."""
+    generator = torch.Generator().manual_seed(seed)
+    objective = OBJECTIVES[kind](**PREDICTIVE[kind])
+    raw = torch.randn(rows, objective.outputs, generator=generator).requires_grad_()
+    if kind.startswith("mean"):
+        return objective, raw, 5.0 * torch.rand(rows, generator=generator)
+    classes = PREDICTIVE[kind]["classes"]
+    return objective, raw, torch.randint(classes, (rows,), generator=generator)
+
+
+REFERENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross-entropy": lambda raw, labels: F.cross_entropy(raw, labels, label_smoothing=0.1),
+    "binary-cross-entropy": lambda raw, labels: F.binary_cross_entropy(
+        raw[:, 0].sigmoid(), labels.float()
+    ),
+    "mean-squared-error": lambda raw, labels: F.mse_loss(raw[:, 0], labels / 2.5 - 1.0),
+    "mean-absolute-error": lambda raw, labels: F.l1_loss(raw[:, 0], labels / 2.5 - 1.0),
+}
+
+
+def test_every_kind_of_the_recipe_builds_from_its_keys() -> None:
+    common = {"classes": 2, "label_range": (0.0, 5.0)}
+    predictive = (
+        CrossEntropySpec(),
+        BinaryCrossEntropySpec(),
+        MeanSquaredErrorSpec(targets=(0, 1)),
+        MeanAbsoluteErrorSpec(),
+    )
+    on_vectors = (SimCSESpec(), MultipleNegativesRankingSpec(), TripletSpec())
+    assert {spec.kind for spec in (*predictive, *on_vectors)} == set(OBJECTIVES)
+    for spec in predictive:
+        objective = OBJECTIVES[spec.kind](**common, **spec.model_dump(exclude={"kind"}))
+        assert objective.outputs == (2 if spec.kind == "cross-entropy" else 1)
+    for spec in on_vectors:
+        OBJECTIVES[spec.kind](**spec.model_dump(exclude={"kind"}))
+
+
+@pytest.mark.parametrize("kind", list(PREDICTIVE))
+def test_loss_and_gradient_agree_with_torch(kind: str) -> None:
+    objective, raw, labels = rows_of(kind)
+    found = objective.loss(raw, labels, total=ROWS)
+    expected = REFERENCES[kind](raw, labels)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, raw), torch.autograd.grad(expected, raw))
+
+
+@pytest.mark.parametrize("kind", list(PREDICTIVE))
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_losses_of_a_split_batch_add_up(kind: str, data: st.DataObject) -> None:
+    rows = data.draw(st.integers(1, 9))
+    cut = data.draw(st.integers(0, rows))
+    objective, raw, labels = rows_of(kind, rows=rows, seed=data.draw(st.integers(0, 99)))
+    whole = objective.loss(raw, labels, total=rows)
+    parts = objective.loss(raw[:cut], labels[:cut], total=rows) + objective.loss(
+        raw[cut:], labels[cut:], total=rows
+    )
+    torch.testing.assert_close(parts, whole)
+    torch.testing.assert_close(torch.autograd.grad(parts, raw), torch.autograd.grad(whole, raw))
+
+
+@pytest.mark.parametrize("kind", list(PREDICTIVE))
+def test_loss_and_prediction_are_fp32_from_bf16(kind: str) -> None:
+    objective, raw, labels = rows_of(kind)
+    half = raw.detach().bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = objective.loss(half, labels, total=ROWS)
+        predicted = objective.predict(half)
+    assert found.dtype == predicted.dtype == torch.float32
+    torch.testing.assert_close(found, objective.loss(half.float(), labels, total=ROWS))
+    torch.testing.assert_close(predicted, objective.predict(half.float()))
+
+
+def test_losses_worked_by_hand() -> None:
+    even = torch.zeros(2, 4)
+    loss = CrossEntropy(classes=4).loss(even, torch.tensor([0, 3]), total=2)
+    assert loss.item() == pytest.approx(math.log(4))
+    logit = torch.tensor([[math.log(3)]])
+    loss = BinaryCrossEntropy().loss(logit, torch.tensor([0]), total=2)
+    assert loss.item() == pytest.approx(math.log(4) / 2)
+    raw, labels = torch.tensor([[0.5], [1.0]]), torch.tensor([5.0, 0.0])
+    scaled = {"label_range": (0.0, 5.0), "targets": (0.0, 1.0)}
+    assert MeanSquaredError(**scaled).loss(raw, labels, total=2).item() == pytest.approx(0.625)
+    assert MeanAbsoluteError(**scaled).loss(raw, labels, total=2).item() == pytest.approx(0.75)
+    assert MeanAbsoluteError().loss(raw, labels, total=1).item() == pytest.approx(5.5)
+
+
+class Given(nn.Module):
+    """Stands in for a SentenceTransformer: the vectors are already there."""
+
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+        return features
+
+
+def test_cosine_regression_agrees_with_sentence_transformers() -> None:
+    u, v = (torch.randn(ROWS, 8, requires_grad=True) for _ in range(2))
+    grades = 5.0 * torch.rand(ROWS)
+    theirs = CosineSimilarityLoss(Given())
+    expected = theirs([{"sentence_embedding": u}, {"sentence_embedding": v}], grades / 5.0)
+    ours = MeanSquaredError(label_range=(0.0, 5.0), targets=(0.0, 1.0))
+    found = ours.loss(CosineHead(width=8)(u, v), grades, total=ROWS)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, (u, v)), torch.autograd.grad(expected, (u, v))
+    )
+
+
+def test_probabilities() -> None:
+    raw = torch.tensor([[0.0, math.log(3)]])
+    found = CrossEntropy(classes=2).predict(raw)
+    torch.testing.assert_close(found, torch.tensor([[0.25, 0.75]]))
+    found = BinaryCrossEntropy().predict(torch.tensor([[math.log(3)], [0.0]]))
+    torch.testing.assert_close(found, torch.tensor([0.75, 0.5]))
+
+
+@pytest.mark.parametrize("objective", [MeanSquaredError, MeanAbsoluteError])
+@given(
+    low=st.floats(-10, 10),
+    width=st.floats(0.1, 10),
+    lowest=st.floats(-2, 2),
+    span=st.floats(0.1, 4),
+    share=st.floats(0, 1),
+)
+def test_a_perfect_output_predicts_its_own_label(
+    objective: type[MeanSquaredError],
+    low: float,
+    width: float,
+    lowest: float,
+    span: float,
+    share: float,
+) -> None:
+    scaled = objective(label_range=(low, low + width), targets=(lowest, lowest + span))
+    label, raw = torch.tensor([low + share * width]), torch.tensor([[lowest + share * span]])
+    assert scaled.loss(raw, label, total=1).item() == pytest.approx(0.0, abs=1e-4)
+    assert scaled.predict(raw).item() == pytest.approx(label.item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", [MeanSquaredError, MeanAbsoluteError])
+def test_grades_are_clipped_to_the_labels_range(objective: type[MeanSquaredError]) -> None:
+    raw = torch.tensor([[-3.0], [0.0], [9.0]])
+    assert objective(**GRADED).predict(raw).tolist() == [0.0, 2.5, 5.0]
+    assert objective(label_range=(1.0, 5.0)).predict(raw).tolist() == [1.0, 1.0, 5.0]
+    assert objective().predict(raw).tolist() == [-3.0, 0.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: CrossEntropy(classes=None), "cross-entropy"),
+        (lambda: CrossEntropy(classes=1), "not 1"),
+        (lambda: BinaryCrossEntropy(classes=5), "not 5"),
+        (lambda: MeanSquaredError(targets=(0.0, 1.0)), "range"),
+        (lambda: MeanSquaredError(label_range=(0.0, 5.0), targets=(1.0, 1.0)), "targets"),
+        (lambda: MeanAbsoluteError(label_range=(5.0, 0.0)), "range"),
+    ],
+)
+def test_mistakes_are_named(build: Callable[[], object], named: str) -> None:
+    with pytest.raises(TercetError, match=named):
+        build()
