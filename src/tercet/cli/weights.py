@@ -1,0 +1,63 @@
+"""`tercet weights`: fetch the weights of an encoder, or list those known by name."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tercet.cli.console import print_table, say
+from tercet.errors import TercetError
+
+
+def weights(
+    name: Annotated[
+        str | None, typer.Argument(help="A name of the list, a hub id (owner/model) or a folder.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Copy the files into this new folder.")
+    ] = None,
+) -> None:
+    """Fetch the weights of an encoder, checked by sha256, and print their folder.
+
+    Without a name, list the weights that are known by name and where they are on this machine.
+
+    Example: tercet weights all-minilm-l6-v2 --out encoders/minilm
+    """
+    from tercet.weights import copy_to, resolve
+
+    if name is None:
+        if out is not None:
+            raise TercetError(f"--out {out}: name the weights that are to be put there.")
+        print_registry()
+        return
+    tell_of("tercet.weights")
+    if out is None:
+        out = resolve(name)
+    else:
+        copy_to(name, out)
+    print(out)
+
+
+def print_registry() -> None:
+    from tercet.weights import REGISTRY, present
+
+    rows = [
+        (name, entry.about, entry.hub_id, present(name) or "not yet")
+        for name, entry in REGISTRY.items()
+    ]
+    print_table(("name", "encoder", "hub id", "on this machine"), rows)
+
+
+def tell_of(logger: str) -> None:
+    """Say on stderr what a logger reports."""
+    log = logging.getLogger(logger)
+    log.setLevel(logging.INFO)
+    log.addHandler(_Talk())
+
+
+class _Talk(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
