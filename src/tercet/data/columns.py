@@ -1,0 +1,61 @@
+"""Columns by name or by number from 1."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tercet.errors import TercetError
+from tercet.specs import Column
+
+TEXTS: tuple[tuple[str, ...], ...] = (
+    ("anchor", "positive", "negative"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("premise", "hypothesis"),
+    ("text1", "text2"),
+    ("sentence",),
+    ("text",),
+)
+"""Names that text columns go by, the most telling first."""
+LABELS = ("sentiment", "is_duplicate", "similarity", "label", "gold_label", "score")
+"""Names that label columns go by."""
+NAMES = frozenset({"id", "idx", "index", *LABELS, *(name for names in TEXTS for name in names)})
+
+
+def is_name(column: Column) -> bool:
+    """Whether a column is asked for by its name rather than by its number."""
+    return isinstance(column, str) and not column.isdecimal()
+
+
+def find_column(column: Column, names: Sequence[str], *, path: Path) -> int:
+    """The index from 0 of a column that is given by name or by number from 1."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if is_name(column):
+        raise TercetError(
+            f"{path}: no column `{column}`; it has {_listed(names)}{nearest(str(column), names)}."
+        )
+    if not 1 <= int(column) <= len(names):
+        raise TercetError(
+            f"{path}: no column {column}; it has {len(names)} columns, numbered from 1: "
+            f"{_listed(names)}."
+        )
+    return int(column) - 1
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A suggestion for a mistyped word, or nothing."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean `{found[0]}`?)" if found else ""
+
+
+def shorten(text: str, width: int = 40) -> str:
+    """A value as messages quote it."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [f"`{shorten(name)}`" for name in names[:20]]
+    return ", ".join(shown) + (" and more" if len(names) > 20 else "")

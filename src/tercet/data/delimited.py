@@ -1,0 +1,176 @@
+"""TSV and CSV: what is left open about a file is found out from its first lines."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from tercet.data.columns import NAMES
+from tercet.data.files import read_lines, suffix_of
+from tercet.errors import TercetError
+
+SAMPLE_LINES, SAMPLE_CHARACTERS = 1000, 1_000_000
+# One long line exceeds the default of 128 KB; C's long may have no more than 32 bits.
+FIELD_LIMIT = 2**31 - 1
+
+Cells = list[str]
+NumberedCells = tuple[int, Cells]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a delimited file is written; None is found out."""
+
+    delimiter: Literal["tab", "comma"] | None = None
+    quoting: bool | None = None
+    header: bool | None = None
+
+
+OPEN = Reading()
+
+
+@dataclass(frozen=True, slots=True)
+class DelimitedFile:
+    """The columns of an opened file and its rows, each with the number of its first line."""
+
+    names: list[str]
+    rows: Iterator[NumberedCells]
+
+
+def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> DelimitedFile:
+    """Open a file and read its header; `named` says that columns are asked for by name."""
+    lines = read_lines(path)
+    sample = _take_sample(lines)
+    delimiter = {"tab": "\t", "comma": ","}.get(reading.delimiter or "") or _delimiter(sample, path)
+    quoting = reading.quoting
+    if quoting is None:
+        quoting = _is_quoted(sample, delimiter, path)
+    first = [cells for _, cells in _split(sample, delimiter, quoting, None) if any(cells)]
+    if not first:
+        raise TercetError(f"{path}: holds nothing but blank lines.")
+    header = reading.header
+    if header is None:
+        header = named or _has_header(first)
+    rows = _split(chain(sample, lines), delimiter, quoting, path)
+    if header:
+        next(cells for _, cells in rows if any(cells))
+        return DelimitedFile(_names(first), rows)
+    width = Counter(map(len, first)).most_common(1)[0][0]
+    return DelimitedFile([str(number + 1) for number in range(width)], rows)
+
+
+def _take_sample(lines: Iterator[str]) -> list[str]:
+    sample: list[str] = []
+    characters = 0
+    for line in lines:
+        sample.append(line)
+        characters += len(line)
+        if len(sample) == SAMPLE_LINES or characters > SAMPLE_CHARACTERS:
+            break
+    return sample
+
+
+def _delimiter(sample: Sequence[str], path: Path) -> str:
+    """The one that cuts most of the first lines into equally many cells; tab if in doubt."""
+
+    def evenness(delimiter: str) -> float:
+        widths = Counter(len(cells) for _, cells in _split(sample, delimiter, True, None))
+        width, rows = widths.most_common(1)[0]
+        return rows / widths.total() if width > 1 else 0.0
+
+    if suffix_of(path) == ".tsv":
+        return "\t"
+    return "," if evenness(",") > evenness("\t") else "\t"
+
+
+def _is_quoted(sample: Sequence[str], delimiter: str, path: Path) -> bool:
+    """Whether cells that open with a quote mostly close with one; by suffix if there are none."""
+    cell = re.compile(rf'(?:^|{delimiter})(?:("(?:[^"]|"")*+")(?={delimiter}|\r?$)|("))', re.M)
+    found = Counter(bool(match[1]) for match in cell.finditer("".join(sample)))
+    if not found:
+        return suffix_of(path) == ".csv"
+    return found[True] > 4 * found[False]
+
+
+def _has_header(rows: Sequence[Cells]) -> bool:
+    """Whether the first row names columns: by known names, or by words above numbers."""
+    head = [cell.strip() for cell in rows[0]]
+    if len(set(head)) < len(head) or any(len(cell) > 40 for cell in head):
+        return False
+    if any(cell.lower() in NAMES for cell in head):
+        return True
+    body = rows[1:]
+    columns = range(len(head))
+    return bool(body) and any(
+        head[c]
+        and not _is_number(head[c])
+        and all(_is_number(row[c]) for row in body if c < len(row))
+        for c in columns
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _names(rows: Sequence[Cells]) -> list[str]:
+    """Names from the first row; one too few means that the index column has none."""
+    names = [cell.strip() for cell in rows[0]]
+    widths = Counter(map(len, rows[1:]))
+    if widths and widths.most_common(1)[0][0] == len(names) + 1:
+        return ["", *names]
+    return names
+
+
+def _split(
+    lines: Iterable[str], delimiter: str, quoting: bool, path: Path | None
+) -> Iterator[NumberedCells]:
+    """Cells of each row; without a path (while guessing) broken quoting is let pass."""
+    if quoting:
+        return _split_quoted(lines, delimiter, path)
+    return (
+        (number, line.rstrip("\r\n").split(delimiter)) for number, line in enumerate(lines, start=1)
+    )
+
+
+def _split_quoted(
+    lines: Iterable[str], delimiter: str, path: Path | None
+) -> Iterator[NumberedCells]:
+    csv.field_size_limit(FIELD_LIMIT)
+    taken: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    reader = csv.reader(noted(), delimiter=delimiter)
+    start = 1
+    while True:
+        try:
+            cells = next(reader)
+            if len(taken) > 1:
+                # A stray quote would swallow whole rows: rows of several lines must be flawless.
+                next(csv.reader(taken, delimiter=delimiter, strict=True))
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if path is not None:
+                raise TercetError(
+                    f"{path} line {start}: broken quoting or line end ({error}); close the quote, or set "
+                    "`quoting = false` if quotes are plain characters."
+                ) from error
+        else:
+            yield start, cells
+        start += len(taken)
+        taken.clear()

@@ -1,0 +1,177 @@
+"""Rows of TSV/CSV, JSON lines, Parquet and plain text, each with its line number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tercet.data.columns import find_column, is_name, nearest
+from tercet.data.delimited import OPEN, Reading, open_delimited
+from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
+from tercet.errors import TercetError
+from tercet.specs import Column
+
+TEXT_COLUMN = "text"
+"""What the one column of a plain text file is called."""
+LOOK_AHEAD = 100  # JSON lines whose keys count as the file's columns
+
+
+class Row(NamedTuple):
+    """Values of the wanted columns, without blanks around them; None where there is none.
+
+    line is the row's first line in the decompressed file, or its number in a Parquet file.
+    problem says what is wrong with the row as a whole; blank, that there is nothing on the line.
+    """
+
+    line: int
+    values: tuple[str | None, ...]
+    problem: str | None = None
+    blank: bool = False
+
+
+def read_rows(path: Path, columns: Sequence[Column], reading: Reading = OPEN) -> Iterator[Row]:
+    """Rows of a file, with the values of `columns` in that order."""
+    kind = kind_of(path)
+    if kind == "delimited":
+        rows = _delimited_rows(path, columns, reading)
+    elif kind == "json-lines":
+        rows = _json_rows(path, columns)
+    elif kind == "parquet":
+        rows = _parquet_rows(path, columns)
+    else:
+        rows = _text_rows(path, columns)
+    return _without_blank_end(rows, path)
+
+
+def column_names(path: Path, reading: Reading = OPEN) -> list[str]:
+    """The columns of a file by name, or as "1", "2", ... where they have none."""
+    kind = kind_of(path)
+    if kind == "delimited":
+        return open_delimited(path, reading).names
+    if kind == "json-lines":
+        first = islice(_json_objects(path), LOOK_AHEAD)
+        return list(dict.fromkeys(key for _, found in first for key in found or ()))
+    if kind == "parquet":
+        with _open_parquet(path) as parquet:
+            return list(parquet.schema_arrow.names)
+    return [TEXT_COLUMN]
+
+
+def _without_blank_end(rows: Iterable[Row], path: Path) -> Iterator[Row]:
+    """Blank lines after the last row are none; blank ones between rows are rows without values."""
+    blank: list[Row] = []
+    count = 0
+    for row in rows:
+        if row.blank:
+            blank.append(row)
+            continue
+        yield from blank
+        blank.clear()
+        count += 1
+        yield row
+    if not count:
+        raise TercetError(f"{path}: holds no rows.")
+
+
+def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[Row]:
+    opened = open_delimited(path, reading, named=any(map(is_name, columns)))
+    width = len(opened.names)
+    places = [find_column(column, opened.names, path=path) for column in columns]
+    for line, cells in opened.rows:
+        problem = None
+        if len(cells) > width and any(cells[width:]):
+            problem = f"has {len(cells)} cells where {width} are expected"
+        values = [cells[place].strip() or None if place < len(cells) else None for place in places]
+        blank = not any(values) and not any(cell.strip() for cell in cells)
+        yield Row(line, tuple(values), problem, blank)
+
+
+def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+    for column in columns:
+        find_column(column, [TEXT_COLUMN], path=path)
+    for number, line in enumerate(read_lines(path), start=1):
+        text = line.strip() or None
+        yield Row(number, (text,) * len(columns), blank=text is None)
+
+
+def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+    names = [str(column) for column in columns]
+    wanted, seen = set(names), set[str]()
+    for line, found in _json_objects(path):
+        if found is None:
+            yield Row(line, (None,) * len(names), blank=True)
+            continue
+        seen.update(found)
+        values = [_as_text(found.get(name), f"{path} line {line}", name) for name in names]
+        yield Row(line, tuple(values))
+    for name in wanted - seen:
+        keys = ", ".join(f"`{key}`" for key in sorted(seen)[:20])
+        raise TercetError(
+            f"{path}: no line has a key `{name}`; keys are {keys}{nearest(name, seen)}."
+        )
+
+
+def _json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The object on each line; None on a blank line."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            yield number, None
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TercetError(f"{path} line {number}: not valid JSON: {error}.") from error
+        if not isinstance(found, dict):
+            raise TercetError(f"{path} line {number}: not a JSON object with columns as keys.")
+        yield number, found
+
+
+def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+    with _open_parquet(path) as parquet:
+        names = list(parquet.schema_arrow.names)
+        chosen = [names[find_column(column, names, path=path)] for column in columns]
+        number = 0
+        for batch in parquet.iter_batches(columns=list(dict.fromkeys(chosen))):
+            values = [batch.column(name).to_pylist() for name in chosen]
+            for cells in zip(*values, strict=True):
+                number += 1
+                place = f"{path} row {number}"
+                texts = [_as_text(c, place, name) for c, name in zip(cells, chosen, strict=True)]
+                yield Row(number, tuple(texts))
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    import pyarrow as pa  # costly, and wanted for few files
+    import pyarrow.parquet
+
+    with open_bytes(path) as file:
+        try:
+            # A decompressed stream cannot be sought in, and Parquet is read from its end.
+            plain = path.suffix not in COMPRESSED
+            source = pa.PythonFile(file) if plain else pa.BufferReader(file.read())
+            yield pa.parquet.ParquetFile(source)
+        except pa.ArrowInvalid as error:
+            raise TercetError(f"{path}: not a whole Parquet file ({error}).") from error
+
+
+def _as_text(value: object, place: str, column: str) -> str | None:
+    """A typed value as the text that a CSV file would hold."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+    raise TercetError(
+        f"{place}: column `{column}` holds a {type(value).__name__}, not text or a number."
+    )
