@@ -1,0 +1,217 @@
+"""The texts and labels of a task's split, every row either taken or accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.columns import shorten
+from tercet.data.files import find_file, unit_of
+from tercet.data.guess import guess_columns
+from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
+from tercet.data.layouts import Split, find_split, reading_of, resolve
+from tercet.data.readers import Row, read_rows
+from tercet.errors import TercetError
+from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
+
+SHOWN = 5  # rows that a sentence lists
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that cannot be used: where it is, and why."""
+
+    file: str
+    line: int
+    column: str
+    value: str
+    reason: str
+
+    @property
+    def place(self) -> str:
+        """Its line, or its row where the file has no lines."""
+        return f"{unit_of(Path(self.file))} {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """n rows of a task.
+
+    texts: one list of n texts for each text column
+    labels: int64 classes or float32 grades [n]; None for tasks without labels
+    lines: int64 [n], each row's line in its file
+    sources: int32 [n], each row's file as an index into `files`
+    """
+
+    texts: tuple[list[str], ...]
+    labels: Labels | None
+    lines: NDArray[np.int64]
+    sources: NDArray[np.int32]
+    files: tuple[Path, ...]
+    skipped: list[BadRow]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
+    """Read all files of a split; bad rows fail, or are skipped where the recipe allows it."""
+    data = resolve(task.data)
+    check_columns(task, data)
+    files = find_split(data, split, data_dir)
+    collected = _Collected(data, LabelRule.of_task(task), labelled=task.predicts)
+    for path in files:
+        collected.add(path)
+    if collected.bad and data.on_bad_row == "fail":
+        raise TercetError(_refusal(collected.bad, total=collected.rows))
+    if not collected.lines:
+        raise TercetError(f"{files[0]}: no row is left; {describe_skipped(collected.bad)}")
+    return collected.finish(files)
+
+
+def check_columns(task: TaskSpec, data: DataSpec) -> None:
+    """Raise unless a resolved data block has the columns that the task's gears read."""
+    texts = len(data.texts or ())
+    if task.predicts and data.label is None:
+        raise TercetError("A task with labels needs `data.label`, the label column.")
+    for gear, spec in task.gears.items():
+        needed = 1
+        if gear == "cross" or (gear == "bi" and spec.objective.kind != "simcse"):
+            needed = 3 if isinstance(spec.objective, TripletSpec) else 2
+        if texts < needed:
+            raise TercetError(
+                f"Gear `{gear}` with objective `{spec.objective.kind}` reads {needed} text "
+                f"columns, but `data.texts` has {texts}."
+            )
+
+
+@dataclass(slots=True)
+class _Collected:
+    data: DataSpec
+    rule: LabelRule
+    labelled: bool
+    texts: tuple[list[str], ...] = ()
+    labels: list[float] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.texts = tuple([] for _ in self.data.texts or ())
+
+    @property
+    def label(self) -> Column | None:
+        """The label column, where labels are learnt or, by `label_map`, choose rows."""
+        return self.data.label if self.labelled or self.data.label_map is not None else None
+
+    def add(self, path: Path) -> None:
+        columns = wanted(self.data.texts or (), self.label)
+        before = len(self.lines)
+        for row in islice(read_rows(path, columns, reading_of(self.data)), self.data.limit):
+            self.rows += 1
+            bad = find_fault(row, columns, path=path, label=self.label is not None)
+            bad = bad or self._take_label(row, path)
+            if bad is not None:
+                self.bad.append(bad)
+                continue
+            self.lines.append(row.line)
+            for texts, value in zip(self.texts, row.values, strict=False):
+                texts.append(value or "")
+        self.counts.append(len(self.lines) - before)
+
+    def _take_label(self, row: Row, path: Path) -> BadRow | None:
+        if self.label is None:
+            return None
+        cell = row.values[-1] or ""
+        try:
+            value = self.rule.parse(cell)
+        except UnmappedLabelError as error:
+            return BadRow(str(path), row.line, str(self.label), cell, str(error))
+        except WrongLabelError as error:
+            raise TercetError(
+                f"{path} {unit_of(path)} {row.line}: column `{self.label}` is "
+                f"{shorten(cell)!r}, expected {error}."
+            ) from error
+        self.labels.append(value)
+        return None
+
+    def finish(self, files: Sequence[Path]) -> Examples:
+        return Examples(
+            texts=self.texts,
+            labels=self.rule.collect(self.labels) if self.labelled else None,
+            lines=np.asarray(self.lines, np.int64),
+            sources=np.repeat(np.arange(len(files), dtype=np.int32), self.counts),
+            files=tuple(files),
+            skipped=self.bad,
+        )
+
+
+def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:
+    """The columns to read: texts, then the label if there is one."""
+    return [*texts, *(() if label is None else (label,))]
+
+
+def find_fault(row: Row, columns: Sequence[Column], *, path: Path, label: bool) -> BadRow | None:
+    """What makes a row unusable: too many cells, no text, or (in the last column) no label."""
+    if row.problem is not None:
+        return BadRow(str(path), row.line, "", "", row.problem)
+    if all(row.values):
+        return None
+    last = len(columns) - 1
+    missing = [
+        (str(column), "label" if label and index == last else "text")
+        for index, (column, value) in enumerate(zip(columns, row.values, strict=True))
+        if value is None
+    ]
+    reason = " and ".join(f"no {what} in column `{column}`" for column, what in missing)
+    return BadRow(str(path), row.line, ", ".join(column for column, _ in missing), "", reason)
+
+
+def describe_skipped(skipped: Sequence[BadRow]) -> str:
+    """One sentence about rows that were left out, with their lines; nothing if there are none."""
+    if not skipped:
+        return ""
+    shown = [f"{Path(bad.file).name} {bad.place} ({bad.reason})" for bad in skipped[:SHOWN]]
+    more = f" and {len(skipped) - SHOWN:,} more" if len(skipped) > SHOWN else ""
+    rows = "row" if len(skipped) == 1 else "rows"
+    return f"Skipped {len(skipped):,} bad {rows}: {', '.join(shown)}{more}."
+
+
+def _refusal(bad: Sequence[BadRow], *, total: int) -> str:
+    first = bad[0]
+    value = f" (value {shorten(first.value)!r})" if first.value else ""
+    counted = f"{len(bad):,} of {total:,} rows {'is' if len(bad) == 1 else 'are'} bad"
+    return (
+        f"{first.file} {first.place}: {first.reason}{value}; {counted}, and "
+        '`on_bad_row = "skip"` in the task\'s data leaves bad rows out.'
+    )
+
+
+def read_texts(
+    path: Path, columns: Sequence[Column] | None = None, *, width: int = 1
+) -> tuple[list[str], ...]:
+    """The texts of a file for prediction: `width` lists, an empty text where a row has none.
+
+    Columns that are not given are guessed from a known header; plain text has only one.
+    """
+    path = find_file(path)
+    chosen = guess_columns(path, texts=columns)
+    if len(chosen.texts) != width:
+        named = ", ".join(f"`{column}`" for column in chosen.texts)
+        raise TercetError(
+            f"{path}: {width} text column{'s' * (width > 1)} needed, not {len(chosen.texts)} "
+            f"({named}); name {'them' if width > 1 else 'it'} with --column."
+        )
+    texts: tuple[list[str], ...] = tuple([] for _ in chosen.texts)
+    for row in read_rows(path, chosen.texts, chosen.reading):
+        if row.problem is not None:
+            raise TercetError(f"{path} {unit_of(path)} {row.line}: {row.problem}.")
+        for column, value in zip(texts, row.values, strict=True):
+            column.append(value or "")
+    return texts

@@ -1,0 +1,64 @@
+"""Which columns of a file are texts and label, when nobody said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tercet.data.columns import LABELS, TEXTS, is_name
+from tercet.data.delimited import OPEN, Reading
+from tercet.data.files import bare_name
+from tercet.data.layouts import LAYOUTS, Layout
+from tercet.data.readers import column_names
+from tercet.errors import TercetError
+from tercet.specs import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The text columns and the label column of a file, and how it is written."""
+
+    texts: tuple[Column, ...]
+    label: Column | None
+    reading: Reading = OPEN
+
+
+def guess_columns(
+    path: Path, *, texts: Sequence[Column] | None = None, label: Column | None = None
+) -> Columns:
+    """What was given, completed from a known layout, the header or the only column there is."""
+    layout = None if texts or label is not None else _layout_of(path)
+    if layout is not None:
+        return Columns(layout.texts, layout.label, layout.reading)
+    given = [*(texts or ()), *(() if label is None else (label,))]
+    reading = Reading(header=True) if any(map(is_name, given)) else OPEN
+    names = column_names(path, reading)
+    if not texts:
+        texts = _text_columns(names, path)
+    if label is None:
+        label = next((name for name in names if name.lower() in LABELS), None)
+    return Columns(tuple(texts), label, reading)
+
+
+def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
+    lower = [name.lower() for name in names]
+    for known in TEXTS:
+        if set(known) <= set(lower):
+            return tuple(names[lower.index(name)] for name in known)
+    if len(names) == 1:
+        return (1,)
+    shown = ", ".join(f"`{name}`" for name in names[:20])
+    raise TercetError(
+        f"{path}: cannot tell which columns are texts; name them, by name or number: {shown}."
+    )
+
+
+def _layout_of(path: Path) -> Layout | None:
+    """The layout whose headerless file this is, by the names of file and folder."""
+    for layout in LAYOUTS.values():
+        named = bare_name(path) in (*layout.train, *layout.dev)
+        inside = path.resolve().parent.as_posix().endswith(f"/{layout.folder}")
+        if named and inside and layout.reading.header is False:
+            return layout
+    return None

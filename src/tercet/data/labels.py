@@ -1,0 +1,111 @@
+"""Label cells to class numbers or grades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.specs import TaskSpec
+
+Labels = NDArray[np.int64] | NDArray[np.float32]
+
+
+class WrongLabelError(ValueError):
+    """A label that no row may have; says what was expected."""
+
+
+class UnmappedLabelError(ValueError):
+    """A label word that `label_map` leaves out: the row is a bad row."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """Classes (by number from 0 or by name), grades in a span, or neither, after a word map."""
+
+    names: Sequence[str] | None = None
+    span: tuple[float, float] | None = None
+    words: Mapping[str, float] | None = None
+    _known: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of_task(cls, task: TaskSpec) -> LabelRule:
+        return cls(names=task.labels, span=task.range, words=task.data.label_map)
+
+    @property
+    def expected(self) -> str:
+        if self.names is not None and _are_numbers(self.names):
+            return f"one of the classes {', '.join(self.names)}"
+        if self.names is not None:
+            return f"a class from 0 to {len(self.names) - 1} or its name ({', '.join(self.names)})"
+        if self.span is not None:
+            return f"a number from {self.span[0]:g} to {self.span[1]:g}"
+        return "a number"
+
+    def parse(self, cell: str) -> float:
+        """The class number or grade of a cell."""
+        if cell not in self._known:
+            self._known[cell] = self._parse(cell)
+        return self._known[cell]
+
+    def collect(self, values: Sequence[float]) -> Labels:
+        """Parsed labels as an array: int64 classes or float32 grades, [n]."""
+        if self.names is not None:
+            return np.asarray(values, np.int64)
+        return np.asarray(values, np.float32)
+
+    def _parse(self, cell: str) -> float:
+        if self.words is not None:
+            return self._checked(self._mapped(cell, self.words))
+        if self.names is not None and (index := _index_by_name(cell, self.names)) is not None:
+            return index
+        number = parse_number(cell)
+        if number is None or not math.isfinite(number):
+            raise WrongLabelError(self.expected)
+        return self._checked(number, numbered=not _are_numbers(self.names))
+
+    def _mapped(self, cell: str, words: Mapping[str, float]) -> float:
+        if cell in words:
+            return words[cell]
+        number = parse_number(cell)
+        for word, value in words.items():
+            if number is not None and parse_number(word) == number:
+                return value
+        raise UnmappedLabelError(f"label_map knows only {', '.join(words)}")
+
+    def _checked(self, number: float, *, numbered: bool = True) -> float:
+        if self.names is not None:
+            fits = numbered and number == int(number) and 0 <= number < len(self.names)
+        else:
+            fits = self.span is None or self.span[0] <= number <= self.span[1]
+        if not fits:
+            raise WrongLabelError(self.expected)
+        return number
+
+
+def parse_number(cell: str) -> float | None:
+    """The number that a cell holds (it may be NaN or infinite), or None."""
+    if "_" in cell:  # Python's own way of grouping digits is no number in a file
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _are_numbers(names: Sequence[str] | None) -> bool:
+    """Classes that are called by numbers (stars 1 to 5) cannot be counted from 0 as well."""
+    return names is not None and any(parse_number(name) is not None for name in names)
+
+
+def _index_by_name(cell: str, names: Sequence[str]) -> int | None:
+    if cell in names:
+        return names.index(cell)
+    number = parse_number(cell)
+    same = (
+        i for i, name in enumerate(names) if number is not None and parse_number(name) == number
+    )
+    return next(same, None)

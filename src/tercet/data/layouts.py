@@ -1,0 +1,119 @@
+"""Known layouts: which files of a data folder a task reads, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tercet.data.columns import nearest
+from tercet.data.delimited import OPEN, Reading
+from tercet.data.files import find_file
+from tercet.errors import TercetError
+from tercet.specs import Column, DataSpec
+
+Split = Literal["train", "dev"]
+
+COURSE = Reading(delimiter="tab", quoting=True, header=True)
+BARE = Reading(delimiter="tab", quoting=False, header=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Files are looked for in the data folder itself, then in its folder `folder`."""
+
+    folder: str
+    train: tuple[str, ...] = ()
+    dev: tuple[str, ...] = ()
+    texts: tuple[Column, ...]
+    label: Column | None = None
+    reading: Reading = OPEN
+
+
+def _course(train: str, dev: str | None, texts: Sequence[str], label: str) -> Layout:
+    return Layout(
+        folder="cs224n",
+        train=(train,),
+        dev=(dev,) if dev else (),
+        texts=tuple(texts),
+        label=label,
+        reading=COURSE,
+    )
+
+
+def _nli_dev(file: str) -> Layout:
+    return Layout(folder="nli/eval", dev=(file,), texts=(1, 2), label=3, reading=BARE)
+
+
+PAIR = ("sentence1", "sentence2")
+LAYOUTS = {
+    "cs224n-sst": _course("ids-sst-train.csv", "ids-sst-dev.csv", ["sentence"], "sentiment"),
+    "cs224n-sst-phrases": _course(
+        "sst-train-phrases.csv", "ids-sst-dev.csv", ["sentence"], "sentiment"
+    ),
+    "cs224n-cfimdb": _course(
+        "ids-cfimdb-train.csv", "ids-cfimdb-dev.csv", ["sentence"], "sentiment"
+    ),
+    "cs224n-quora": _course("quora-train.csv", "quora-dev.csv", PAIR, "is_duplicate"),
+    "cs224n-sts": _course("sts-train.csv", "sts-dev.csv", PAIR, "similarity"),
+    "quora-positives": _course("quora-positives.csv", None, PAIR, "is_duplicate"),
+    "nli-pairs": Layout(folder="nli", train=("pairs.tsv",), texts=(1, 2), label=3, reading=BARE),
+    "nli-triples": Layout(folder="nli", train=("triples.tsv",), texts=(1, 2, 3), reading=BARE),
+    "snli-dev": _nli_dev("snli-dev.tsv"),
+    "snli-test": _nli_dev("snli-test.tsv"),
+    "mnli-dev-matched": _nli_dev("mnli-dev-matched.tsv"),
+    "mnli-dev-mismatched": _nli_dev("mnli-dev-mismatched-tokenised.tsv"),
+    "hans": _nli_dev("hans.tsv"),
+    "paws": Layout(folder="paws", dev=("dev.tsv",), texts=(2, 3), label=4, reading=BARE),
+    "sentences": Layout(folder="unlabelled", train=("sentences.txt",), texts=(1,)),
+}
+
+
+def find_layout(name: str) -> Layout:
+    if name not in LAYOUTS:
+        raise TercetError(
+            f"No layout `{name}`{nearest(name, LAYOUTS)}; layouts are {', '.join(LAYOUTS)}."
+        )
+    return LAYOUTS[name]
+
+
+def resolve(data: DataSpec) -> DataSpec:
+    """Fill in what the layout says; keys that the recipe sets itself stand."""
+    if data.layout is None:
+        return data
+    layout = find_layout(data.layout)
+    return data.model_copy(
+        update={
+            "train": data.train or list(layout.train),
+            "dev": data.dev or list(layout.dev),
+            "texts": data.texts or list(layout.texts),
+            "label": layout.label if data.label is None else data.label,
+            "delimiter": data.delimiter or layout.reading.delimiter,
+            "quoting": layout.reading.quoting if data.quoting is None else data.quoting,
+            "header": layout.reading.header if data.header is None else data.header,
+        }
+    )
+
+
+def split_files(data: DataSpec, split: Split) -> list[str]:
+    """The files of a split as the recipe or its layout names them; none where it has none."""
+    resolved = resolve(data)
+    return resolved.train if split == "train" else resolved.dev
+
+
+def find_split(data: DataSpec, split: Split, data_dir: Path) -> list[Path]:
+    """The files of a split where they lie."""
+    names = split_files(data, split)
+    if not names:
+        owner = f"layout `{data.layout}`" if data.layout else "the task's data"
+        raise TercetError(f"No {split} files: {owner} has none; name them with `{split}`.")
+    folders = [data_dir]
+    if data.layout is not None:
+        folders.append(data_dir / find_layout(data.layout).folder)
+    return [find_file(name, folders) for name in names]
+
+
+def reading_of(data: DataSpec) -> Reading:
+    """How a resolved data block's delimited files are written."""
+    return Reading(delimiter=data.delimiter, quoting=data.quoting, header=data.header)
