@@ -1,0 +1,187 @@
+"""A task's split, tokenised once, ready to be cut into batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.cache import Stored, cached, default_folder, hash_file
+from tercet.data.examples import BadRow, Examples, check_columns, read_examples
+from tercet.data.files import suffix_of, unit_of
+from tercet.data.labels import Labels
+from tercet.data.layouts import Split, find_split, resolve
+from tercet.errors import TercetError
+from tercet.specs import Gear, TaskSpec
+from tercet.text.template import Template
+from tercet.text.tokenizer import Tokenizer
+from tercet.text.tokens import Pieces, Tokens, concatenate
+
+FORMAT = 1  # of the cache: raise it when the same files give another table
+CHUNK = 8192  # texts between two calls of the progress callback
+
+Progress = Callable[[int, int], object]
+"""Called with texts done and texts in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """n rows of a task as word pieces.
+
+    columns: pieces of n texts for each text column
+    labels: int64 classes or float32 grades [n]; None for tasks without labels
+    lines: int64 [n], each row's line in its file
+    sources: int32 [n], each row's file as an index into `files`
+    """
+
+    columns: tuple[Pieces, ...]
+    labels: Labels | None
+    lines: NDArray[np.int64]
+    sources: NDArray[np.int32]
+    files: tuple[Path, ...]
+    skipped: list[BadRow]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def tokens(
+        self, rows: NDArray[np.int64], *, gear: Gear, template: Template, max_tokens: int
+    ) -> Tokens:
+        """Tokens of the chosen rows [n].
+
+        single: the first column, n sentences; bi: column after column, n * columns sentences;
+        cross: the first two columns joined, n pairs.
+        """
+        if gear == "single":
+            return template.single(self.columns[0], rows, max_tokens=max_tokens)
+        if gear == "bi":
+            sides = [template.single(side, rows, max_tokens=max_tokens) for side in self.columns]
+            return concatenate(sides)
+        if len(self.columns) < 2:
+            raise TercetError("Gear `cross` joins two text columns, but this table has one.")
+        return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
+
+    def lengths(self, gear: Gear) -> NDArray[np.int64]:
+        """Pieces that each row holds in a gear, int64 [n], to sort and batch by."""
+        used = {"single": 1, "bi": len(self.columns), "cross": 2}[gear]
+        held = np.stack([np.diff(column.offsets) for column in self.columns[:used]])
+        lengths: NDArray[np.int64] = held.sum(axis=0)
+        return lengths
+
+    def where(self, row: int) -> str:
+        """The file and line of a row, for messages."""
+        path = self.files[self.sources[row]]
+        return f"{path} {unit_of(path)} {self.lines[row]}"
+
+
+def build_table(
+    examples: Examples, tokenizer: Tokenizer, *, limit: int, progress: Progress | None = None
+) -> TaskTable:
+    """Tokenise examples in memory; at most `limit` pieces of each text are kept."""
+    total = len(examples) * len(examples.texts)
+    columns = []
+    for index, texts in enumerate(examples.texts):
+        parts = []
+        for start in range(0, len(texts), CHUNK):
+            parts.append(tokenizer.pieces(texts[start : start + CHUNK], limit=limit))
+            if progress is not None:
+                done = index * len(texts) + min(start + CHUNK, len(texts))
+                progress(done, total)
+        columns.append(_join(parts))
+    return TaskTable(
+        columns=tuple(columns),
+        labels=examples.labels,
+        lines=examples.lines,
+        sources=examples.sources,
+        files=examples.files,
+        skipped=examples.skipped,
+    )
+
+
+def load_table(
+    task: TaskSpec,
+    split: Split,
+    data_dir: Path,
+    tokenizer: Tokenizer,
+    *,
+    limit: int,
+    cache_dir: Path | None = None,
+    progress: Progress | None = None,
+) -> TaskTable:
+    """A split's table from the cache, tokenised into it first if the cache has none.
+
+    The cache goes by content: of files, tokenizer and the settings that decide rows and pieces.
+    """
+    check_columns(task, resolve(task.data))
+    files = find_split(task.data, split, data_dir)
+
+    def make() -> Stored:
+        examples = read_examples(task, split, data_dir)
+        return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
+
+    key = _key(task, files, tokenizer, limit=limit)
+    return _restore(cached(cache_dir or default_folder(), key, make), files)
+
+
+def _key(task: TaskSpec, files: list[Path], tokenizer: Tokenizer, *, limit: int) -> str:
+    data = resolve(task.data).model_dump(mode="json", exclude={"layout", "train", "dev"})
+    parts = {
+        "format": FORMAT,
+        # A file's suffix decides how it is read; where it lies does not matter.
+        "files": [[suffix_of(path), hash_file(path)] for path in files],
+        "tokenizer": tokenizer.fingerprint,
+        "limit": limit,
+        "data": data,
+        "labels": task.labels,
+        "range": task.range,
+        "labelled": task.predicts,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _join(parts: list[Pieces]) -> Pieces:
+    held = np.concatenate([np.diff(part.offsets) for part in parts])
+    return Pieces(
+        ids=np.concatenate([part.ids for part in parts]),
+        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
+        lengths=np.concatenate([part.lengths for part in parts]),
+    )
+
+
+def _store(table: TaskTable) -> Stored:
+    arrays: dict[str, NDArray[Any]] = {"lines": table.lines, "sources": table.sources}
+    if table.labels is not None:
+        arrays["labels"] = table.labels
+    for index, column in enumerate(table.columns):
+        arrays[f"ids-{index}"] = column.ids
+        arrays[f"offsets-{index}"] = column.offsets
+        arrays[f"lengths-{index}"] = column.lengths
+    return Stored(arrays, {"columns": len(table.columns), "skipped": list(_numbered(table))})
+
+
+def _numbered(table: TaskTable) -> Iterator[list[Any]]:
+    """Bad rows with their file as a number: the same content may lie elsewhere next time."""
+    numbers = {str(path): number for number, path in enumerate(table.files)}
+    for bad in table.skipped:
+        yield [numbers[bad.file], bad.line, bad.column, bad.value, bad.reason]
+
+
+def _restore(stored: Stored, files: list[Path]) -> TaskTable:
+    arrays = stored.arrays
+    return TaskTable(
+        columns=tuple(
+            Pieces(arrays[f"ids-{i}"], arrays[f"offsets-{i}"], arrays[f"lengths-{i}"])
+            for i in range(stored.notes["columns"])
+        ),
+        labels=arrays.get("labels"),
+        lines=arrays["lines"],
+        sources=arrays["sources"],
+        files=tuple(files),
+        skipped=[BadRow(str(files[row[0]]), *row[1:]) for row in stored.notes["skipped"]],
+    )
