@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import typer
@@ -86,12 +86,12 @@ def test_a_bug_is_not_hidden(ends: Ends) -> None:
         ends(ZeroDivisionError())
 
 
-def tercet(arguments: str, **streams: object) -> subprocess.Popen[str]:
+def tercet(arguments: str, **streams: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tercet", *arguments.split()],
         text=True,
         stderr=subprocess.PIPE,
-        **streams,  # type: ignore[call-overload]
+        **streams,
     )
 
 

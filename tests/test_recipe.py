@@ -1,0 +1,325 @@
+"""Recipes: what they hold, what overrides change, and how a mistake in one is told."""
+
+from __future__ import annotations
+
+import contextlib
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tercet.errors import TercetError
+from tercet.recipe import Recipe, bundled, find_bundled
+
+TEXT = """
+name = "mine"
+summary = "Three tasks"
+
+[encoder]
+name = "all-minilm-l6-v2"
+
+[tasks.sentiment]
+data = { layout = "cs224n-sst" }
+labels = ["bad", "good", "better"]
+single = { head = { kind = "mlp" }, objective = { kind = "cross-entropy" } }
+
+[tasks.paraphrase]
+data = { train = "pairs.tsv", dev = ["a.tsv", "b.tsv"], texts = ["one", "two"], label = 3 }
+labels = ["no", "yes"]
+
+[tasks.paraphrase.bi]
+head = { kind = "features", features = ["u", "v", "absdiff"] }
+objective = { kind = "binary-cross-entropy" }
+
+[tasks.paraphrase.cross]
+head = { kind = "mlp", hidden = [16] }
+objective = { kind = "binary-cross-entropy" }
+
+[tasks.similarity]
+data = { layout = "cs224n-sts" }
+range = [0, 5]
+bi = { head = { kind = "cosine" }, objective = { kind = "mean-squared-error", targets = [0, 1] } }
+
+[tasks.contrast]
+data = { train = ["lines.txt"], texts = 1 }
+bi = { objective = { kind = "simcse" } }
+
+[[stages]]
+name = "first"
+tasks = ["contrast"]
+steps = 5
+
+[[stages]]
+name = "second"
+tasks = ["sentiment", "paraphrase", "similarity"]
+schedule = { kind = "together" }
+surgery = "pcgrad"
+epochs = 1
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All tests stand in a folder that holds mine.toml."""
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "mine.toml").write_text(TEXT, "utf-8")
+    with contextlib.chdir(folder):
+        yield
+
+
+def load(*overrides: str) -> Recipe:
+    return Recipe.load("mine.toml", overrides)
+
+
+def mistake(*overrides: str) -> str:
+    with pytest.raises(TercetError) as told:
+        load(*overrides)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    recipe = load()
+    assert recipe.encoder.pooling == "mean"
+    assert recipe.stages[1].optimiser.lr == 2e-5
+    assert recipe.tasks["paraphrase"].data.train == ["pairs.tsv"]
+    assert recipe.tasks["contrast"].data.texts == [1]
+
+
+def test_tasks_know_their_gears_and_metrics() -> None:
+    tasks = load().tasks
+    assert list(tasks["paraphrase"].gears) == ["cross", "bi"]
+    assert [task.chosen_metric for task in tasks.values()][:3] == [
+        "accuracy",
+        "accuracy",
+        "pearson",
+    ]
+    assert [task.predicts for task in tasks.values()] == [True, True, True, False]
+
+
+def test_a_stage_without_tasks_trains_all() -> None:
+    recipe = load("tasks.contrast.batch=8")
+    assert recipe.stage_tasks(recipe.stages[0]) == ["contrast"]
+    everything = recipe.stages[0].model_copy(update={"tasks": None})
+    assert recipe.stage_tasks(everything) == list(recipe.tasks)
+
+
+@pytest.mark.parametrize("bundle", bundled(), ids=lambda bundle: bundle.name)
+def test_every_bundled_recipe_is_sound_and_survives_writing(tmp_path: Path, bundle: Any) -> None:
+    recipe = bundle.parse()
+    assert recipe.name == bundle.name
+    assert bundle.text.startswith(f"# tercet train {bundle.name} ")
+    written = tmp_path / "recipe.toml"
+    written.write_text(recipe.to_toml(), "utf-8")
+    assert Recipe.load(written) == recipe
+
+
+def test_a_recipe_loads_by_name_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    file.write_text(find_bundled("bertology/head-mod").text, "utf-8")
+    assert Recipe.load("bertology/head-mod") == Recipe.load(file) == Recipe.load(str(file))
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "value"),
+    [
+        ("seed=7", "seed", 7),
+        ("encoder.pooling=cls", "encoder.pooling", "cls"),
+        ('encoder.pooling="cls"', "encoder.pooling", "cls"),
+        ("encoder.name=bert-base-uncased", "encoder.name", "bert-base-uncased"),
+        ("encoder.name=", "encoder.name", ""),
+        ("encoder.name=a=b", "encoder.name", "a=b"),
+        (" seed = 7", "seed", 7),
+        ("stages.0.steps=9", "stages.0.steps", 9),
+        ("stages.first.steps=9", "stages.0.steps", 9),
+        ("stages.second.optimiser.lr=1e-3", "stages.1.optimiser.lr", 1e-3),
+        ("tasks.similarity.range=[1, 3]", "tasks.similarity.range", [1.0, 3.0]),
+        ("tasks.sentiment.labels.0=worst", "tasks.sentiment.labels.0", "worst"),
+    ],
+)
+def test_overrides_set_one_value(override: str, path: str, value: object) -> None:
+    before, after = load().model_dump(mode="json"), load(override).model_dump(mode="json")
+    assert pluck(after, path) == value
+    plant(after, path, pluck(before, path))
+    assert before == after
+
+
+def pluck(tree: Any, path: str) -> Any:
+    for part in path.split("."):
+        tree = tree[int(part) if isinstance(tree, list) else part]
+    return tree
+
+
+def plant(tree: Any, path: str, value: object) -> None:
+    above, _, last = path.rpartition(".")
+    node = pluck(tree, above) if above else tree
+    node[int(last) if isinstance(node, list) else last] = value
+
+
+def test_later_overrides_win() -> None:
+    assert load("seed=1", "seed=2").seed == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("seed", "KEY=VALUE"),
+        ("=3", "KEY=VALUE"),
+        ("a..b=3", "KEY=VALUE"),
+        ("encoder.name.x=1", "`name` is a value and has no keys"),
+        ("encoder.name.x.y=1", "lies inside a value"),
+        ("stages.2.steps=1", "`2` is neither a number from 0 to 1 nor one of the names first, sec"),
+        ("stages.third.steps=1", "`third` is neither"),
+    ],
+)
+def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> None:
+    sentence = mistake(override)
+    assert sentence.startswith(f"--set {override}: ")
+    assert told in sentence
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("sed=1", "unknown key `sed` (did you mean `seed`?)"),
+        ("encoder.poling=cls", "unknown key `encoder.poling` (did you mean `pooling`?)"),
+        ("stages.0.step=1", "unknown key `stages.0.step` (did you mean `steps`?)"),
+        (
+            "tasks.paraphrase.cross.head.drop_out=0.1",
+            "unknown key `tasks.paraphrase.cross.head.drop_out` (did you mean `dropout`?)",
+        ),
+        ("encoder.pooling=median", "`encoder.pooling` is 'median'"),
+        ("encoder.dropout=1.0", "`encoder.dropout` is 1.0: input should be less than 1"),
+        ("seed=1.5", "`seed` is 1.5"),
+        ("seed=x", "`seed` is 'x'"),
+        ("stages.0.optimiser.lr=nan", "`stages.0.optimiser.lr` is nan"),
+        ("stages.0.optimiser.lr=inf", "`stages.0.optimiser.lr` is inf"),
+        ("stages=[]", "`stages` is []"),
+        ("tasks.sentiment.single.head.kind=mlq", "'mlp', 'features', 'cosine'"),
+        ("stages.0.epochs=1", "`stages.0`: needs exactly one of `epochs` and `steps`"),
+        ("stages.1.schedule.kind=random", '`surgery` needs `schedule.kind` = "together"'),
+        ("stages.0.surgery=upgrad", '`surgery` needs `schedule.kind` = "together"'),
+        ("stages.0.schedule.weights={contrast=1}", "no meaning for kind `round-robin`"),
+        ("stages.1.schedule.order=['sentiment']", "no meaning for kind `together`"),
+        ("stages.0.schedule.steps_per_epoch=5", "no meaning for kind `round-robin`"),
+        ("stages.0.freeze=['layer.1']", "'layer.1' is no part"),
+        ("stages.0.tasks=['contrst']", "names task `contrst`"),
+        ("stages.0.tasks=['contrst']", "did you mean `contrast`?"),
+        ("stages.0.freeze=['heads.sentment']", "did you mean `sentiment`?"),
+        ("evaluation.score=best", "evaluation.score 'best' is neither"),
+        ("evaluation.score=contrast.pearson", "evaluation.score 'contrast.pearson' is neither"),
+        ("tasks.similarity.range=[5, 0]", "must go from low to high"),
+        ("tasks.similarity.labels=['a', 'b']", "not both"),
+        ("tasks.similarity.metric=accuracy", "use pearson or spearman"),
+        ("tasks.sentiment.metric=pearson", "use accuracy, f1 or macro-f1"),
+        ("tasks.sentiment.labels=['a']", "`tasks.sentiment.labels` is ['a']"),
+        ("tasks.sentiment.single.objective.kind=binary-cross-entropy", "exactly two `labels`"),
+        ("tasks.sentiment.single.objective.kind=mean-squared-error", "needs `range`"),
+        ("tasks.similarity.bi.objective={kind='cross-entropy'}", "needs `labels`"),
+        ("tasks.similarity.bi.head={kind='mlp'}", "`features` or `cosine`, not `mlp`"),
+        ("tasks.paraphrase.cross.head={kind='cosine'}", "needs a head of kind `mlp`"),
+        ("tasks.contrast.bi.head={kind='cosine'}", "takes no `head`"),
+        ("tasks.contrast.cross={objective={kind='simcse'}}", "use gear `bi`"),
+        ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
+        ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a gear"),
+        ("tasks.contrast.data={texts=[1]}", "needs a `layout`, or `train` or `dev` files"),
+        ("tasks.contrast.data={train='a.txt'}", "needs `texts`"),
+        ("tasks.contrast.data.texts=[1, 2, 3, 4]", "one, two or three columns"),
+    ],
+)
+def test_a_mistake_is_told_with_its_path(override: str, told: str) -> None:
+    sentence = mistake(override)
+    assert sentence.startswith("mine.toml: ")
+    assert told in sentence
+
+
+@pytest.mark.parametrize("key", ["name", "summary", "encoder", "tasks", "stages", "encoder.name"])
+def test_a_missing_key_is_named(key: str) -> None:
+    tree = tomllib.loads(TEXT)
+    above, _, last = key.rpartition(".")
+    del (pluck(tree, above) if above else tree)[last]
+    with pytest.raises(TercetError, match=f"key `{key}` is missing"):
+        Recipe.from_tree(tree, where="mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"name = ", "not valid TOML"),
+        (b"\x00\xff\xfe", "cannot be read as a recipe"),
+        (b"", "key `name` is missing"),
+    ],
+)
+def test_a_file_that_is_no_recipe_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "broken.toml"
+    file.write_bytes(content)
+    with pytest.raises(TercetError, match=told) as error:
+        Recipe.load(file)
+    assert str(file) in str(error.value)
+
+
+def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TercetError, match="no such recipe file"):
+        Recipe.load(tmp_path / "none.toml")
+    with pytest.raises(TercetError, match="is a folder"):
+        Recipe.load(tmp_path)
+    with pytest.raises(TercetError, match="did you mean `bertology/head-mod`"):
+        Recipe.load("bertology/headmod")
+
+
+KEYS = st.sampled_from(
+    ["seed", "encoder", "encoder.name", "encoder.dropout", "tasks", "tasks.sentiment", "stages"]
+    + ["tasks.sentiment.labels", "tasks.similarity.range", "tasks.paraphrase.bi.head.features"]
+    + ["stages.0", "stages.first.freeze", "stages.1.epochs", "stages.0.optimiser.betas"]
+    + ["tasks.contrast.data.texts", "evaluation", "evaluation.score", "checkpoint.keep"]
+)
+VALUES = st.one_of(
+    st.text(max_size=20),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ).map(repr),
+)
+
+
+@given(KEYS | st.text(max_size=20), VALUES)
+def test_any_override_loads_or_is_a_mistake(key: str, value: str) -> None:
+    try:
+        recipe = load(f"{key}={value}")
+    except TercetError:
+        return
+    assert isinstance(recipe, Recipe)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "seed": st.integers(0, 2**31 - 1),
+            "summary": st.text(st.characters(codec="utf-8"), max_size=30),
+        }
+    ),
+    st.floats(0, 0.99),
+    st.floats(1e-12, 1e3),
+    st.lists(
+        st.text(st.characters(codec="utf-8"), min_size=1), min_size=2, max_size=4, unique=True
+    ),
+)
+def test_a_written_recipe_reads_back_the_same(
+    top: dict[str, Any], dropout: float, lr: float, labels: list[str]
+) -> None:
+    tree = tomllib.loads(TEXT) | top
+    tree["encoder"]["dropout"] = dropout
+    tree["stages"][0]["optimiser"] = {"lr": lr}
+    tree["tasks"]["sentiment"]["labels"] = labels
+    recipe = Recipe.from_tree(tree, where="mine.toml")
+    again = Recipe.from_tree(tomllib.loads(recipe.to_toml()), where="again")
+    assert again == recipe
+    assert tomli_w.dumps(tomllib.loads(recipe.to_toml())) == again.to_toml()
