@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 import tercet
-from tercet.cli.app import COMMANDS
+from tercet.cli.app import COMMANDS, load_command
 
 HEAVY = {"torch", "numpy", "pyarrow", "pydantic", "transformers"}
 WRITTEN = [name for name in COMMANDS if find_spec(f"tercet.cli.{name}")]
@@ -73,8 +73,9 @@ def test_help_lists_every_command() -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_command_has_help_with_an_example(name: str) -> None:
-    told = help_of(name)
-    assert f"tercet {name} " in told.partition("Example")[2]
+    subcommands = getattr(load_command(name), "commands", {})
+    for words in [(name, inner) for inner in subcommands] or [(name,)]:
+        assert f"tercet {' '.join(words)} " in help_of(*words).partition("Example")[2]
 
 
 def test_help_of_a_command_needs_no_torch() -> None:
