@@ -61,7 +61,8 @@ def test_interval_agrees_with_resampling_row_by_row(metric: str) -> None:
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 def test_correlations_of_the_same_draws_equal_scipys(metric: str) -> None:
     labels, values = sample(metric, rows=12)
-    values[:9] = 3.0
+    # The mean of twelve of these is not exact, so constant draws do not cancel to zero by luck.
+    values[:10] = 0.7
     correlate = stats.pearsonr if metric == "pearson" else stats.spearmanr
     figures = [
         correlate(labels[rows], values[rows]).statistic

@@ -54,6 +54,12 @@ def test_one_and_two_columns_of_probabilities_agree() -> None:
     assert predicted_classes(ones).tolist() == predicted_classes(both).tolist()
 
 
+def test_f1_is_undefined_without_class_1() -> None:
+    figures = classification_metrics([0, 0], [0.1, 0.2])
+    assert figures == {"accuracy": 1.0, "macro-f1": 1.0, "f1": None}
+    assert classification_metrics([0, 1], [0.1, 0.2])["f1"] == 0.0
+
+
 def test_constant_classes_have_defined_figures() -> None:
     figures = classification_metrics([0, 1, 2, 2], np.eye(3)[[2, 2, 2, 2]])
     assert figures["accuracy"] == 0.5
