@@ -51,7 +51,7 @@ def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> Deli
     quoting = reading.quoting
     if quoting is None:
         quoting = _is_quoted(sample, delimiter, path)
-    first = [cells for _, cells in _split(sample, delimiter, quoting, None) if any(cells)]
+    first = [cells for _, cells in _split(sample, delimiter, quoting, None) if has_content(cells)]
     if not first:
         raise TercetError(f"{path}: holds nothing but blank lines.")
     header = reading.header
@@ -59,10 +59,15 @@ def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> Deli
         header = named or _has_header(first)
     rows = _split(chain(sample, lines), delimiter, quoting, path)
     if header:
-        next(cells for _, cells in rows if any(cells))
+        next(cells for _, cells in rows if has_content(cells))
         return DelimitedFile(_names(first), rows)
     width = Counter(map(len, first)).most_common(1)[0][0]
     return DelimitedFile([str(number + 1) for number in range(width)], rows)
+
+
+def has_content(cells: Cells) -> bool:
+    """Whether any cell of a row holds more than blanks."""
+    return any(cell.strip() for cell in cells)
 
 
 def _take_sample(lines: Iterator[str]) -> list[str]:
@@ -126,10 +131,10 @@ def _is_number(cell: str) -> bool:
 def _names(rows: Sequence[Cells]) -> list[str]:
     """Names from the first row; one too few means that the index column has none."""
     names = [cell.strip() for cell in rows[0]]
-    widths = Counter(map(len, rows[1:]))
-    if widths and widths.most_common(1)[0][0] == len(names) + 1:
-        return ["", *names]
-    return names
+    body = rows[1:]
+    wider = bool(body) and all(len(cells) == len(names) + 1 for cells in body)
+    # An empty cell at the end of every row is only a delimiter too many.
+    return ["", *names] if wider and any(cells[-1].strip() for cells in body) else names
 
 
 def _split(
@@ -167,8 +172,8 @@ def _split_quoted(
         except csv.Error as error:
             if path is not None:
                 raise TercetError(
-                    f"{path} line {start}: broken quoting or line end ({error}); close the quote, or set "
-                    "`quoting = false` if quotes are plain characters."
+                    f"{path} line {start}: broken quoting or line end ({error}); close the "
+                    "quote, or set `quoting = false` if quotes are plain characters."
                 ) from error
         else:
             yield start, cells

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tercet.data.columns import find_column, is_name, nearest
-from tercet.data.delimited import OPEN, Reading, open_delimited
+from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
 from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
 from tercet.errors import TercetError
 from tercet.specs import Column
@@ -87,7 +87,7 @@ def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> 
         if len(cells) > width and any(cells[width:]):
             problem = f"has {len(cells)} cells where {width} are expected"
         values = [cells[place].strip() or None if place < len(cells) else None for place in places]
-        blank = not any(values) and not any(cell.strip() for cell in cells)
+        blank = not any(values) and not has_content(cells)
         yield Row(line, tuple(values), problem, blank)
 
 
@@ -155,7 +155,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
             # A decompressed stream cannot be sought in, and Parquet is read from its end.
             plain = path.suffix not in COMPRESSED
             source = pa.PythonFile(file) if plain else pa.BufferReader(file.read())
-            yield pa.parquet.ParquetFile(source)
+            yield pa.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid as error:
             raise TercetError(f"{path}: not a whole Parquet file ({error}).") from error
 

@@ -1,0 +1,73 @@
+"""`tercet data check` as users run it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tercet.cli.app import main
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["tercet", "data", "check", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("q\tr\tsame\na b\tc\t1\nc\ta  B\t0\nd\t\t1\n", "utf-8")
+    return path
+
+
+def test_findings_are_lines_with_tabs_in_a_pipe(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, pairs, pairs, "--text", "q", "--text", "r", "--label", "same") == 0
+    out, err = capsys.readouterr()
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert lines[0] == ["file", "what", "found"]
+    found = [line[1:] for line in lines if line[0] == str(pairs)]
+    assert ["columns", "q, r -> same"] in found
+    assert ["bad row", "line 4: no text in column `r`"] in found
+    assert ["duplicate texts", "1 (lines 2/3)"] in found
+    assert ["label conflicts", "1 (lines 2/3)"] in found
+    assert [f"{pairs} + {pairs}", "common pairs", "1 (lines 2/2)"] in lines
+    assert err == ""
+
+
+def test_findings_as_json(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, pairs, "--text", "q", "--label", "same", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["files"][0]["rows"] == 3
+    assert report["files"][0]["labels"]["counts"] == {"0": 1, "1": 2}
+    assert report["overlaps"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("missing.csv", "missing.csv: no such file"),
+        (".", "is a folder"),
+        ("pairs.tsv", "cannot tell which"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_two(
+    pairs: Path,
+    name: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, pairs.parent / name, "--label", "same") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in err
+    assert err.count("\n") == 1

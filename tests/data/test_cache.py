@@ -1,0 +1,149 @@
+"""What is stored comes back memory-mapped, whole, and is made again when it is damaged."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tercet.data import cache
+from tercet.data.cache import Stored, cached
+from tercet.errors import TercetError
+
+KEY = "0123456789abcdef" * 4
+
+
+def stored() -> Stored:
+    arrays = {"ids": np.arange(1000, dtype=np.int32), "none": np.zeros(0, np.float32)}
+    return Stored(arrays, {"skipped": [[0, 2577, "label", "", "no label"]]})
+
+
+class Making:
+    """Counts how often something had to be made."""
+
+    def __init__(self, what: Callable[[], Stored] = stored) -> None:
+        self.what = what
+        self.times = 0
+
+    def __call__(self) -> Stored:
+        self.times += 1
+        return self.what()
+
+
+def check(found: Stored) -> None:
+    expected = stored()
+    assert found.notes == expected.notes
+    assert found.arrays.keys() == expected.arrays.keys()
+    for name, array in expected.arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+        assert found.arrays[name].dtype == array.dtype
+
+
+def test_made_once_and_mapped(tmp_path: Path) -> None:
+    making = Making()
+    for _ in range(3):
+        found = cached(tmp_path / "new" / "folder", KEY, making)
+        check(found)
+        assert not found.arrays["ids"].flags.writeable
+        assert isinstance(found.arrays["ids"].base, np.memmap)
+    assert making.times == 1
+    cached(tmp_path / "new" / "folder", KEY[::-1], making)
+    assert making.times == 2
+
+
+def truncate(entry: Path) -> None:
+    content = (entry / "ids.npy").read_bytes()
+    (entry / "ids.npy").write_bytes(content[:-4])
+
+
+def flip(entry: Path) -> None:
+    content = bytearray((entry / "ids.npy").read_bytes())
+    content[-1] ^= 1
+    (entry / "ids.npy").write_bytes(bytes(content))
+
+
+def remove_array(entry: Path) -> None:
+    (entry / "ids.npy").unlink()
+
+
+def remove_manifest(entry: Path) -> None:
+    (entry / cache.MANIFEST).unlink()
+
+
+def change_manifest(entry: Path) -> None:
+    path = entry / cache.MANIFEST
+    path.write_text(path.read_text("utf-8").replace("2577", "2578"), "utf-8")
+
+
+def empty_manifest(entry: Path) -> None:
+    (entry / cache.MANIFEST).write_text("", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, flip, remove_array, remove_manifest, change_manifest, empty_manifest]
+)
+def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    making = Making()
+    cached(tmp_path, KEY, making)
+    damage(tmp_path / KEY)
+    for _ in range(2):
+        check(cached(tmp_path, KEY, making))
+    assert making.times == 2
+    assert [path.name for path in tmp_path.iterdir()] == [KEY]
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> Stored:
+        raise TercetError("bad row")
+
+    with pytest.raises(TercetError, match="bad row"):
+        cached(tmp_path, KEY, fail)
+    with pytest.raises(ValueError, match="pickle"):
+        cached(tmp_path, KEY, lambda: Stored({"ids": np.array([object()])}, None))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TercetError, match=r"cache cannot be written: .*TERCET_CACHE"):
+        cached(tmp_path / "file", KEY, stored)
+
+
+def build_at_once(folder: Path, barrier: Barrier) -> None:
+    def make() -> Stored:
+        barrier.wait(timeout=30)  # all have found nothing, and none has published yet
+        return stored()
+
+    check(cached(folder, KEY, make))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_processes_that_build_at_once_do_not_disturb_each_other(
+    tmp_path: Path, damaged: bool
+) -> None:
+    if damaged:
+        cached(tmp_path, KEY, stored)
+        flip(tmp_path / KEY)
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(4)
+    workers = [context.Process(target=build_at_once, args=(tmp_path, barrier)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=60)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert [path.name for path in tmp_path.iterdir()] == [KEY]
+    making = Making()
+    check(cached(tmp_path, KEY, making))
+    assert making.times == 0
+
+
+def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERCET_CACHE", "/somewhere")
+    assert cache.default_folder() == Path("/somewhere/tables")
+    monkeypatch.delenv("TERCET_CACHE")
+    assert cache.default_folder() == Path.home() / ".cache" / "tercet" / "tables"

@@ -1,0 +1,164 @@
+"""Every row of a split is taken, or named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tercet.data.examples import BadRow, describe_skipped, read_examples, read_texts
+from tercet.errors import TercetError
+from tercet.specs import TaskSpec
+
+MakeTask = Callable[..., TaskSpec]
+DIRTY = """\tid\tsentence1\tsentence2\tis_duplicate
+0\ta\t one \ttwo\t0.0
+1\tb\tthree\tfour\t
+2\tc\tfive\t\t
+3\td\tsix\tseven\t1.0
+"""
+
+
+@pytest.fixture
+def dirty(tmp_path: Path) -> Path:
+    (tmp_path / "quora-dev.csv").write_text(DIRTY, "utf-8")
+    return tmp_path
+
+
+def test_bad_rows_fail_by_default(make_task: MakeTask, dirty: Path) -> None:
+    with pytest.raises(TercetError) as caught:
+        read_examples(make_task("paraphrase", layout="cs224n-quora"), "dev", dirty)
+    told = str(caught.value)
+    assert f"{dirty / 'quora-dev.csv'} line 3: no label in column `is_duplicate`" in told
+    assert "2 of 4 rows are bad" in told
+    assert '`on_bad_row = "skip"`' in told
+
+
+def test_bad_rows_are_skipped_and_listed_where_allowed(make_task: MakeTask, dirty: Path) -> None:
+    task = make_task("paraphrase", layout="cs224n-quora", on_bad_row="skip")
+    examples = read_examples(task, "dev", dirty)
+    assert examples.texts == (["one", "six"], ["two", "seven"])
+    assert examples.labels is not None
+    assert examples.labels.dtype == np.int64
+    assert examples.labels.tolist() == [0, 1]
+    assert examples.lines.tolist() == [2, 5]
+    assert [(bad.line, bad.column) for bad in examples.skipped] == [
+        (3, "is_duplicate"),
+        (4, "sentence2, is_duplicate"),
+    ]
+    told = describe_skipped(examples.skipped)
+    assert told.startswith("Skipped 2 bad rows: quora-dev.csv line 3 (no label in column")
+    assert "line 4 (no text in column `sentence2` and no label" in told
+
+
+def test_the_real_quora_dev_has_two_bad_rows(make_task: MakeTask, real_data: Path) -> None:
+    task = make_task("paraphrase", layout="cs224n-quora", on_bad_row="skip")
+    examples = read_examples(task, "dev", real_data)
+    assert len(examples) == 20_212
+    assert [bad.line for bad in examples.skipped] == [2577, 14222]
+    strict = make_task("paraphrase", layout="cs224n-quora")
+    with pytest.raises(TercetError, match=r"quora-dev\.csv line 2577: .*2 of 20,214 rows"):
+        read_examples(strict, "dev", real_data)
+
+
+def test_many_skipped_rows_make_a_short_sentence() -> None:
+    skipped = [BadRow("a.csv", line, "label", "", "no label") for line in range(1, 1001)]
+    told = describe_skipped(skipped)
+    assert told.endswith("a.csv line 5 (no label) and 995 more.")
+    assert describe_skipped([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "told"),
+    [
+        ("sentiment", "x\t5\n", "line 1: column `2` is '5', expected a class from 0 to 4"),
+        ("sentiment", "x\t0\ny\tnan\n", "line 2: column `2` is 'nan', expected a class"),
+        ("similarity", "x\t5.1\n", "line 1: column `2` is '5.1', expected a number from 0 to 5"),
+        ("similarity", "x\tinf\n", "line 1: column `2` is 'inf', expected a number from 0 to 5"),
+    ],
+)
+def test_a_wrong_label_always_fails(
+    make_task: MakeTask, tmp_path: Path, kind: str, content: str, told: str
+) -> None:
+    (tmp_path / "a.tsv").write_text(content, "utf-8")
+    texts = [1, 1] if kind == "similarity" else [1]
+    task = make_task(kind, train="a.tsv", texts=texts, label=2, on_bad_row="skip")
+    with pytest.raises(TercetError) as caught:
+        read_examples(task, "train", tmp_path)
+    assert f"{tmp_path / 'a.tsv'} {told}" in str(caught.value)
+
+
+def test_words_outside_the_label_map_are_bad_rows(make_task: MakeTask, tmp_path: Path) -> None:
+    rows = "a\tb\tentailment\nc\td\tneutral\ne\tf\tnot_entailment\n"
+    (tmp_path / "pairs.tsv").write_text(rows, "utf-8")
+    words = {"entailment": 1, "not_entailment": 0}
+    task = make_task("paraphrase", layout="nli-pairs", label_map=words, on_bad_row="skip")
+    examples = read_examples(task, "train", tmp_path)
+    assert examples.labels is not None
+    assert examples.labels.tolist() == [1, 0]
+    (bad,) = examples.skipped
+    assert (bad.line, bad.value) == (2, "neutral")
+    assert "label_map knows only entailment, not_entailment" in bad.reason
+
+
+def test_a_label_map_chooses_rows_of_a_task_without_labels(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("a\tb\tentailment\nc\td\tneutral\n", "utf-8")
+    spec = {"layout": "nli-pairs", "on_bad_row": "skip"}
+    plain = read_examples(make_task("ranking", **spec), "train", tmp_path)
+    assert plain.labels is None
+    assert len(plain) == 2
+    chosen = make_task("ranking", **spec, label_map={"entailment": 1})
+    examples = read_examples(chosen, "train", tmp_path)
+    assert examples.labels is None
+    assert examples.texts == (["a"], ["b"])
+
+
+def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("one\t1\ntwo\t2\nmore\t3\n", "utf-8")
+    (tmp_path / "b.jsonl").write_text('{"1": "three", "2": 4}\n', "utf-8")
+    task = make_task("sentiment", train=["a.tsv", "b.jsonl"], texts=["1"], label="2", limit=2)
+    examples = read_examples(task, "train", tmp_path)
+    assert examples.texts == (["one", "two", "three"],)
+    assert examples.sources.tolist() == [0, 0, 1]
+    assert examples.lines.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "told"),
+    [
+        ("sentiment", {"texts": [1]}, "needs `data.label`"),
+        ("paraphrase", {"texts": [1], "label": 2}, "reads 2 text columns, but `data.texts` has 1"),
+        ("triplet", {"texts": [1, 2]}, "reads 3 text columns"),
+        ("ranking", {"texts": [1]}, "reads 2 text columns"),
+    ],
+)
+def test_columns_must_fit_the_gears(
+    make_task: MakeTask, tmp_path: Path, kind: str, data: dict[str, object], told: str
+) -> None:
+    with pytest.raises(TercetError, match=told):
+        read_examples(make_task(kind, train="a.tsv", **data), "train", tmp_path)
+
+
+def test_nothing_left_is_told(make_task: MakeTask, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("text\tlabel\nx\t\n", "utf-8")
+    task = make_task("sentiment", dev="a.tsv", texts="text", label="label", on_bad_row="skip")
+    with pytest.raises(TercetError, match=r"no row is left; Skipped 1 bad row: a\.tsv line 2"):
+        read_examples(task, "dev", tmp_path)
+
+
+def test_texts_for_prediction_keep_every_row(tmp_path: Path) -> None:
+    lines = tmp_path / "a.txt"
+    lines.write_text("one\n\ntwo\n", "utf-8")
+    assert read_texts(lines) == (["one", "", "two"],)
+    pairs = tmp_path / "a.csv"
+    pairs.write_text("id,sentence1,sentence2\n1,a,b\n2,c,\n", "utf-8")
+    assert read_texts(pairs, width=2) == (["a", "c"], ["b", ""])
+    assert read_texts(pairs, ["sentence2"]) == (["b", ""],)
+    with pytest.raises(TercetError, match="1 text column needed, not 2"):
+        read_texts(pairs)
+    with pytest.raises(TercetError, match="2 text columns needed, not 1"):
+        read_texts(lines, width=2)

@@ -1,0 +1,220 @@
+"""Rows come back as they were written, with the line that each began on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import lzma
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tercet.data.delimited import Reading
+from tercet.data.readers import Row, column_names, read_rows
+from tercet.errors import TercetError
+
+# A carriage return alone ends a line for some writers and not for others.
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
+GRIDS = st.integers(2, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(st.integers(0, 9).map(str), *[CELLS] * (width - 1)), min_size=1, max_size=8
+    )
+)
+
+
+def write(path: Path, content: bytes) -> Path:
+    if path.suffix == ".gz":
+        content = gzip.compress(content)
+    elif path.suffix == ".xz":
+        content = lzma.compress(content)
+    elif path.suffix == ".zst":
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            stream.write(content)
+        content = sink.getvalue().to_pybytes()
+    path.write_bytes(content)
+    return path
+
+
+def as_read(cells: tuple[str, ...]) -> tuple[str | None, ...]:
+    return tuple(cell.strip() or None for cell in cells)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    grid=GRIDS,
+    delimiter=st.sampled_from(["tab", "comma"]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    header=st.booleans(),
+    suffix=st.sampled_from(["", ".gz", ".xz", ".zst"]),
+)
+def test_what_the_csv_module_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    grid: list[tuple[str, ...]],
+    delimiter: str,
+    ending: str,
+    header: bool,
+    suffix: str,
+) -> None:
+    buffer = io.StringIO()
+    sign = "\t" if delimiter == "tab" else ","
+    writer = csv.writer(buffer, delimiter=sign, lineterminator=ending)
+    names = [f"name{index}" for index in range(len(grid[0]))]
+    lines, written = [], 1
+    for row in [names] * header + [list(row) for row in grid]:
+        lines.append(written)
+        writer.writerow(row)
+        written = buffer.getvalue().count("\n") + 1
+    path = tmp_path_factory.mktemp("csv") / f"a.csv{suffix}"
+    write(path, buffer.getvalue().encode())
+    reading = Reading(delimiter=delimiter, quoting=True, header=header)  # type: ignore[arg-type]
+    rows = list(read_rows(path, names if header else range(1, len(names) + 1), reading))
+    assert [row.values for row in rows] == list(map(as_read, grid))
+    assert [row.line for row in rows] == lines[header:]
+    assert not any(row.problem for row in rows)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
+def test_json_lines_and_parquet_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, grid: list[tuple[str, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    objects = [{"a": a, "b": b, "n": 3} for a, b in grid]
+    lines = "".join(json.dumps(one) + "\n" for one in objects)
+    pq.write_table(pa.Table.from_pylist(objects), folder / "a.parquet")
+    expected = [(number, (*as_read((b, a)), "3")) for number, (a, b) in enumerate(grid, 1)]
+    for path in (write(folder / "a.jsonl.zst", lines.encode()), folder / "a.parquet"):
+        assert [row[:2] for row in read_rows(path, ["b", "a", "n"])] == expected
+        assert column_names(path) == ["a", "b", "n"]
+
+
+def test_plain_text_is_one_sentence_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt.xz", b'one "quoted"\tstays\r\n\n  two \n\n \n')
+    rows = list(read_rows(path, ["text"]))
+    assert rows == [Row(1, ('one "quoted"\tstays',)), Row(2, (None,), blank=True), Row(3, ("two",))]
+
+
+COURSE = (
+    b'\tid\tsentence\tsentiment\n7\tab\t It \'s "odd" , \t3\n'
+    b'8\tcd\t"two\nlines ""q"""\t0\n9\tef\tx\t1\n'
+)
+BARE = b'"Yes, he said\tNo "way"\tneutral\n"Quoted" start\tplain\tentailment\n'
+
+
+def test_the_course_layout_is_found_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", COURSE)
+    assert column_names(path) == ["", "id", "sentence", "sentiment"]
+    rows = [(row.line, *row.values) for row in read_rows(path, ["sentence", "sentiment"])]
+    assert rows == [(2, 'It \'s "odd" ,', "3"), (3, 'two\nlines "q"', "0"), (5, "x", "1")]
+
+
+def test_files_without_header_and_quoting_are_found_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", BARE)
+    assert column_names(path) == ["1", "2", "3"]
+    rows = [row.values for row in read_rows(path, [1, "3"])]
+    assert rows == [('"Yes, he said', "neutral"), ('"Quoted" start', "entailment")]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b"text,label\nhello,1\n", ["text", "label"]),
+        (b'remark,stars\n"fine, really",5\nbad,1\n', ["remark", "stars"]),
+        (b"a b c,1\nd e f,2\n", ["1", "2"]),
+        (b"words\nhello, world\nplain\n", ["1"]),
+        (b"sentence\nhello, world\nplain\n", ["sentence"]),
+        (b"sentence\tlabel\n1\thello\t0\n2\tworld\t1\n", ["", "sentence", "label"]),
+        (b"sentence\tlabel\nhello\t0\t\nworld\t1\t\n", ["sentence", "label"]),
+        (b"\n \ntext\tlabel\nx\t1\n", ["text", "label"]),
+    ],
+)
+def test_header_index_and_delimiter_are_found_out(
+    tmp_path: Path, content: bytes, names: list[str]
+) -> None:
+    assert column_names(write(tmp_path / "a.csv", content)) == names
+
+
+def test_the_recipe_overrules_what_would_be_found_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", b'text,label\n"a",1\n')
+    reading = Reading(delimiter="comma", quoting=False, header=False)
+    rows = [row.values for row in read_rows(path, [1, 2], reading)]
+    assert rows == [("text", "label"), ('"a"', "1")]
+
+
+def test_a_megabyte_on_one_line(tmp_path: Path) -> None:
+    long = "word " * 250_000
+    path = write(tmp_path / "a.csv", f'text\tlabel\n"{long}"\t1\nshort\t0\n'.encode())
+    rows = [row.values for row in read_rows(path, ["text", "label"])]
+    assert rows == [(long.strip(), "1"), ("short", "0")]
+
+
+def test_rows_with_too_many_or_too_few_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"text\tlabel\na\t1\nb\tc\t1\nd\ne\t1\t\n")
+    rows = list(read_rows(path, ["text", "label"]))
+    assert [row.problem for row in rows] == [
+        None,
+        "has 3 cells where 2 are expected",
+        None,
+        None,
+    ]
+    assert rows[2].values == ("d", None)
+
+
+def test_a_row_without_the_wanted_values_at_the_end_is_still_a_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", b"id\ttext\tlabel\n1\tx\t1\n2\t\t\n\n")
+    assert [row.line for row in read_rows(path, ["text", "label"])] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "told"),
+    [
+        ("a.csv", b"text\tlabel\nx\t1\n", ["txt"], "no column `txt`; it has `text`, `label` (did"),
+        ("a.csv", b"text\tlabel\nx\t1\n", [3], "no column 3; it has 2 columns, numbered from 1"),
+        ("a.txt", b"x\n", ["sentence"], "no column `sentence`; it has `text`"),
+        ("a.jsonl", b'{"text": "x"}\n', ["texts"], "no line has a key `texts`; keys are `text`"),
+        ("a.jsonl", b'{"text": "x"}\n{"text": \n', ["text"], "line 2: not valid JSON"),
+        ("a.jsonl", b'["x"]\n', ["text"], "line 1: not a JSON object"),
+        ("a.jsonl", b'{"text": ["x"]}\n', ["text"], "line 1: column `text` holds a list"),
+        ("a.parquet", b"PAR1 nonsense", ["text"], "not a whole Parquet file"),
+        ("a.parquet.gz", b"PAR1 nonsense", ["text"], "not a whole Parquet file"),
+        ("a.csv", b"text\tlabel\n", ["text"], "holds no rows"),
+        ("a.csv", b"\n \n\n", ["text"], "nothing but blank lines"),
+        ("a.csv", b'text\tlabel\nx\t1\n"open\t0\ny\t1\n', ["text"], "line 3: broken quoting"),
+        ("a.csv", b'text\tlabel\n"ab\t0\n"cd"\t1\n', ["text"], "line 2: broken quoting"),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    tmp_path: Path, name: str, content: bytes, columns: list[str | int], told: str
+) -> None:
+    path = write(tmp_path / name, content)
+    with pytest.raises(TercetError) as caught:
+        list(read_rows(path, columns, Reading(quoting=True)))
+    assert told in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_parquet_file_broken_in_the_middle_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"{n * n}" for n in range(5000)]})
+    pq.write_table(table, path, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[200] ^= 255
+    path.write_bytes(bytes(content))
+    with pytest.raises(TercetError, match=r"not a whole (Parquet|plain) file"):
+        list(read_rows(path, ["text"]))
+
+
+def test_typed_labels_read_as_a_csv_file_would_hold_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [True, None], "b": [2.0, 0.5], "c": [7, None]}), path)
+    assert [row.values for row in read_rows(path, ["a", "b", "c"])] == [
+        ("1", "2", "7"),
+        (None, "0.5", None),
+    ]
