@@ -83,7 +83,7 @@ class Model:
         task = self._task("sentiment")
         if task.labels is None:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
-        return _classes(self.predictions("sentiment", texts), task.labels, Sentiment)
+        return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
     def paraphrase(self, pairs: Sequence[Pair], mode: Mode | None = None) -> Floats:
         """Probability that the two sentences of each pair say the same, float32 [n].
@@ -116,7 +116,7 @@ class Model:
         """The classes, or the grades float32 [n], of any task; inputs are sentences or pairs."""
         labels = self._task(task).labels
         predicted = self.predictions(task, inputs, mode)
-        return predicted if labels is None else _classes(predicted, labels, Prediction)
+        return predicted if labels is None else to_predictions(predicted, labels, Prediction)
 
     def predictions(
         self,
@@ -238,7 +238,7 @@ def _refuse(wanted: str, given: object) -> NoReturn:
     raise TercetError(f"Expected {wanted}, but was given {shown}.")
 
 
-def _classes(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:
+def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:
     """probabilities [n, classes], or of class 1 [n], to predictions."""
     rows = predicted if predicted.ndim == 2 else np.stack([1.0 - predicted, predicted], axis=1)
     best = rows.argmax(axis=1).tolist()

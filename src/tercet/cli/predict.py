@@ -1,0 +1,129 @@
+"""`tercet predict`: one task's predictions for sentences or pairs, as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from tercet.errors import TercetError
+
+if TYPE_CHECKING:
+    from tercet.infer.engine import Floats
+    from tercet.model import Mode, Model
+    from tercet.specs import TaskSpec
+
+BLOCK = 2048  # inputs that are sorted by length, predicted and printed together
+STDIN = "standard input"
+
+Texts = tuple[str, ...]
+"""One sentence, or the two of a pair."""
+
+
+def predict(
+    task: Annotated[str, typer.Argument(help="A task of the model.")],
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE|-]", help="Sentences or pairs; - reads standard input."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A sentence; two of them make a pair."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A model folder, a run, or a hub id.")
+    ] = None,
+    mode: Annotated[
+        Literal["cross", "bi"] | None,
+        typer.Option(help="Read pairs jointly, or compare vectors; the most exact there is."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A text column of FILE; twice for pairs."),
+    ] = None,
+) -> None:
+    """Predict one task for sentences or pairs, as JSON lines.
+
+    Pairs are two columns of FILE, two --text, or a line with a tab on standard input.
+
+    Example: tercet predict sentiment --text "What a lovely film." --model runs/best
+    """
+    if (file is None) == (not text):
+        raise TercetError("Give either FILE (or -) or --text.")
+    if column and file in (None, "-"):
+        raise TercetError("--column names a column of FILE, and there is none.")
+    from tercet.model import load
+
+    loaded = load(model)
+    gear = loaded.gear(task, mode)
+    width = 1 if gear == "single" else 2
+    inputs = _inputs(file, text or [], column, width=width)
+    while block := list(islice(inputs, BLOCK)):
+        for line in _lines(loaded, task, block, mode):
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+
+def _inputs(
+    file: str | None, text: Sequence[str], column: Sequence[str] | None, *, width: int
+) -> Iterator[Texts]:
+    if file == "-":
+        return _stdin(sys.stdin.buffer, width=width)
+    if file is None:
+        if len(text) % width:
+            raise TercetError(f"--text: pairs need two each, and there are {len(text)}.")
+        return iter([tuple(text[start : start + width]) for start in range(0, len(text), width)])
+    from tercet.data.examples import read_texts
+
+    return zip(*read_texts(Path(file), column or None, width=width), strict=True)
+
+
+def _stdin(stream: BinaryIO, *, width: int) -> Iterator[Texts]:
+    for number, raw in enumerate(stream, start=1):
+        try:
+            line = raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise TercetError(f"{STDIN} line {number}: is not UTF-8.") from error
+        texts = (line,) if width == 1 else tuple(line.split("\t"))
+        if len(texts) != width:
+            raise TercetError(
+                f"{STDIN} line {number}: a pair is two sentences with one tab between, and this "
+                f"line has {len(texts) - 1} tabs."
+            )
+        yield texts
+
+
+def _lines(model: Model, task: str, block: list[Texts], mode: Mode | None) -> Iterator[str]:
+    spec = model.tasks[task]
+    pairs = len(block[0]) == 2
+    inputs: Any = block if pairs else [text for (text,) in block]
+    predicted = model.predictions(task, inputs, mode)
+    for texts, found in zip(block, _found(task, spec, predicted, pairs=pairs), strict=True):
+        named = dict(zip(("first", "second") if pairs else ("text",), texts, strict=True))
+        yield json.dumps({**named, **found}, ensure_ascii=False)
+
+
+def _found(
+    task: str, spec: TaskSpec, predicted: Floats, *, pairs: bool
+) -> Iterable[dict[str, Any]]:
+    """A grade under the task's name; the probability of class 1 of a pair; else all classes."""
+    from tercet.model import Prediction, to_predictions
+
+    if spec.labels is None:
+        return [{task: round(grade, 6)} for grade in predicted.tolist()]
+    classes = to_predictions(predicted, spec.labels, Prediction)
+    if pairs and len(spec.labels) == 2:
+        return [{"probability": round(found.probabilities[1], 6)} for found in classes]
+    return [
+        {
+            "label": found.label,
+            "name": found.name,
+            "probabilities": [round(share, 6) for share in found.probabilities],
+        }
+        for found in classes
+    ]

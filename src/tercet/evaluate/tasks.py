@@ -1,0 +1,144 @@
+"""The suite `tasks`: every task of a model on its dev data, in every gear, by every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tercet.data.table import TaskTable, load_table
+from tercet.errors import TercetError
+from tercet.evaluate.bootstrap import interval
+from tercet.evaluate.metrics import Figures, classification_metrics, grade_metrics
+from tercet.evaluate.results import Figure, TaskResult, TasksResult, overall_of, predicting_gears
+from tercet.infer.engine import Engine, Floats, Progress
+from tercet.model import Model
+from tercet.model_card import Metrics
+from tercet.network import Network
+from tercet.specs import Gear, TaskSpec
+from tercet.text.template import Template
+from tercet.text.tokens import Pieces
+
+SEED = 11711
+
+
+def evaluate_tasks(
+    model: Model,
+    data_dir: Path,
+    *,
+    tasks: Mapping[str, TaskSpec] | None = None,
+    rows: int | None = None,
+    intervals: bool = True,
+    progress: Progress | None = None,
+) -> TasksResult:
+    """Measure a model on the dev files of its tasks.
+
+    tasks: which of them; all that predict when left out
+    rows: only the first of each
+    intervals: whether each figure gets its 95 % bootstrap interval
+    """
+    specs = {name: spec for name, spec in (tasks or model.tasks).items() if spec.predicts}
+    if not specs:
+        raise TercetError("This model has no task to measure; it can only embed.")
+    limit = model.info.max_tokens
+    tables = {
+        name: load_table(spec, "dev", data_dir, model.tokenizer, limit=limit)
+        for name, spec in specs.items()
+    }
+    found: dict[str, dict[Gear, dict[str, Figure]]] = {name: {} for name in specs}
+    for name, gear, labels, predicted in _predict(model.engine, tables, specs, rows, progress):
+        figures = _figures(specs[name], labels, predicted)
+        found[name][gear] = {
+            metric: Figure(value, interval(metric, labels, predicted, SEED) if intervals else None)
+            for metric, value in figures.items()
+        }
+    results = {name: _result(specs[name], tables[name], found[name], rows) for name in specs}
+    metrics = TasksResult(results, {}).metrics
+    return TasksResult(results, overall_of(metrics, specs))
+
+
+def score_tables(
+    network: Network,
+    tables: Mapping[str, TaskTable],
+    specs: Mapping[str, TaskSpec],
+    template: Template,
+    max_tokens: int,
+    rows: int | None = None,
+    *,
+    bf16: bool = False,
+    progress: Progress | None = None,
+) -> Metrics:
+    """Every metric of every gear of the tasks that predict, without intervals.
+
+    tables: the dev tables of those tasks
+    rows: only the first of each
+    """
+    scored = {name: specs[name] for name in tables if specs[name].predicts}
+    engine = Engine(network, template, max_tokens, bf16)
+    metrics: Metrics = {name: {} for name in scored}
+    for name, gear, labels, predicted in _predict(engine, tables, scored, rows, progress):
+        metrics[name][gear] = _figures(scored[name], labels, predicted)
+    return metrics
+
+
+def _predict(
+    engine: Engine,
+    tables: Mapping[str, TaskTable],
+    specs: Mapping[str, TaskSpec],
+    rows: int | None,
+    progress: Progress | None,
+) -> Iterator[tuple[str, Gear, Floats, Floats]]:
+    """Task, gear, labels [n] and predictions of every task and gear."""
+    counts = {name: _count(tables[name], rows) for name in specs}
+    total = sum(counts[name] * len(predicting_gears(spec)) for name, spec in specs.items())
+    done = 0
+    for name, spec in specs.items():
+        table, count = tables[name], counts[name]
+        assert table.labels is not None
+        for gear in predicting_gears(spec):
+            columns = [_first(column, count) for column in table.columns[: _width(gear)]]
+            told = _shifted(progress, start=done, rows=count, total=total)
+            predicted = engine.predictions(name, gear, columns, progress=told)
+            done += count
+            yield name, gear, np.asarray(table.labels[:count]), predicted
+
+
+def _count(table: TaskTable, rows: int | None) -> int:
+    return len(table) if rows is None else min(rows, len(table))
+
+
+def _width(gear: Gear) -> int:
+    return 1 if gear == "single" else 2
+
+
+def _first(pieces: Pieces, count: int) -> Pieces:
+    return Pieces(pieces.ids, pieces.offsets[: count + 1], pieces.lengths[:count])
+
+
+def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) -> Progress | None:
+    """Progress within one gear told as progress of the whole; bi counts sentences, not rows."""
+    if progress is None:
+        return None
+    return lambda done, of: progress(start + rows * done // of, total)
+
+
+def _figures(spec: TaskSpec, labels: Floats, predicted: Floats) -> Figures:
+    if spec.labels is not None:
+        return classification_metrics(labels, predicted)
+    return grade_metrics(labels, predicted)
+
+
+def _result(
+    spec: TaskSpec,
+    table: TaskTable,
+    gears: dict[Gear, dict[str, Figure]],
+    rows: int | None,
+) -> TaskResult:
+    return TaskResult(
+        rows=_count(table, rows),
+        skipped=list(table.skipped),
+        files=[path.name for path in table.files],
+        metric=spec.chosen_metric,
+        gears=gears,
+    )

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tercet.infer import engine as engine_module
+from tercet.infer.engine import Engine, distinct, join
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
+
+GRADED = TaskSpec.model_validate(
+    {
+        "data": {"layout": "cs224n-sts"},
+        "range": [0, 5],
+        "bi": {
+            "head": {"kind": "features", "features": ["absdiff", "product"], "hidden": [8]},
+            "objective": {"kind": "mean-squared-error"},
+        },
+        "cross": {
+            "head": {"kind": "mlp"},
+            "objective": {"kind": "mean-squared-error"},
+        },
+    }
+)
+TEXTS = ["a film", "the plot is dull and long , but the cast is fine", "good", "", "a film", "x y"]
+OTHERS = ["the film", "a film", "good", "bad", "a film", "z"]
+
+
+@pytest.fixture
+def tokenizer(tiny_encoder: Path) -> Tokenizer:
+    return Tokenizer.load(tiny_encoder)
+
+
+@pytest.fixture
+def engine(tiny_encoder: Path, tokenizer: Tokenizer) -> Engine:
+    torch.manual_seed(0)
+    network = Network(load_encoder(tiny_encoder), pooling="mean", tasks={"similarity": GRADED})
+    return Engine(network, tokenizer.template, 32)
+
+
+def columns(tokenizer: Tokenizer):
+    return [tokenizer.pieces(side, limit=32) for side in (TEXTS, OTHERS)]
+
+
+@pytest.mark.parametrize("gear", ["bi", "cross"])
+def test_small_batches_give_what_one_batch_gives(engine, tokenizer, gear, monkeypatch) -> None:
+    whole = engine.outputs("similarity", gear, columns(tokenizer))
+    monkeypatch.setattr(engine_module, "CPU_BUDGET", 12)
+    monkeypatch.setattr(engine_module, "COMPARED", 2)
+    parts = engine.outputs("similarity", gear, columns(tokenizer))
+    assert whole.shape == (6, 1)
+    assert np.abs(whole - parts).max() < 1e-5
+
+
+def test_the_bi_gear_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:
+    from tercet.nn.device_tokens import DeviceTokens
+    from tercet.text.tokens import concatenate
+
+    sides = [engine.template.single(side, max_tokens=32) for side in columns(tokenizer)]
+    engine.network.eval()
+    with torch.inference_mode():
+        tokens = DeviceTokens.from_host(concatenate(sides), torch.device("cpu"))
+        direct = engine.network.outputs("similarity", "bi", tokens).numpy()
+    assert np.abs(engine.outputs("similarity", "bi", columns(tokenizer)) - direct).max() < 1e-5
+
+
+def test_a_repeated_text_is_encoded_once(engine, tokenizer) -> None:
+    seen = []
+    engine.outputs(
+        "similarity", "bi", columns(tokenizer), progress=lambda done, of: seen.append((done, of))
+    )
+    distinct_texts = len({*TEXTS, *OTHERS})
+    assert seen[-1] == (distinct_texts, distinct_texts)
+
+
+def test_distinct_texts_and_their_places(tokenizer) -> None:
+    texts = join(*columns(tokenizer))
+    kept, places = distinct(texts)
+    named = [*TEXTS, *OTHERS]
+    assert [named[kept[place]] for place in places] == named
+    assert len({named[row] for row in kept}) == len(kept)
+
+
+def test_no_rows_give_no_results(engine, tokenizer) -> None:
+    empty = tokenizer.pieces([], limit=32)
+    assert engine.vectors(empty).shape == (0, 32)
+    assert engine.outputs("similarity", "bi", [empty, empty]).shape == (0, 1)
+    assert engine.predictions("similarity", "cross", [empty, empty]).shape == (0,)
+
+
+def test_modes_and_gradients_are_left_as_they_were(engine, tokenizer) -> None:
+    network = engine.network.train()
+    network.encoder.layers[0].eval()
+    before = [module.training for module in network.modules()]
+    first = engine.vectors(columns(tokenizer)[0])
+    assert (first == engine.vectors(columns(tokenizer)[0])).all()  # so dropout was off
+    assert [module.training for module in network.modules()] == before
+    assert torch.is_grad_enabled()
+
+
+def test_bf16_is_near_fp32(engine, tokenizer) -> None:
+    texts = columns(tokenizer)[0]
+    rough = Engine(engine.network, engine.template, 32, bf16=True).vectors(texts)
+    exact = engine.vectors(texts)
+    assert 0 < np.abs(rough - exact).max() < 0.1
