@@ -54,7 +54,7 @@ class SelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        qkv = self.qkv(hidden).view(hidden.shape[0], 3, self.heads, -1)
+        qkv = self.qkv(hidden).unflatten(1, (3, self.heads, -1))
         dropout = self.dropout if self.training else 0.0
         attend = attend_varlen if inputs.varlen else attend_blocks
         mixed: Tensor = self.output(attend(qkv, inputs, dropout=dropout).flatten(1))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tercet.errors import TercetError
+from tercet.nn.plan import exact_blocks, padded_blocks
 from tercet.text.tokens import Tokens
 
 
@@ -70,7 +71,7 @@ class DeviceTokens:
         lengths = tokens.lengths
         if len(lengths) and not lengths.min():
             raise TercetError(f"row {int(lengths.argmin())} of a batch has no tokens")
-        plan = _exact_blocks(lengths) if device.type == "cpu" else _padded_blocks(lengths)
+        plan = exact_blocks(lengths) if device.type == "cpu" else padded_blocks(lengths)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         arrays = {
             "ids": tokens.ids.astype(np.int64),
@@ -99,71 +100,6 @@ class DeviceTokens:
                 ),
             ),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _HostPlan:
-    shapes: list[tuple[int, int]]
-    arrays: dict[str, NDArray[np.generic]]
-
-
-def _exact_blocks(lengths: NDArray[np.int64]) -> _HostPlan:
-    """One block a length, no padding: tokens move to their block once, before the first layer.
-
-    On a CPU a call costs little beside its work, and views of contiguous rows cost nothing.
-    """
-    present, counts = np.unique(lengths, return_counts=True)
-    if len(present) == 1 + np.count_nonzero(np.diff(lengths)):
-        # Rows of one length already stand together, as in batches sorted by length.
-        runs = np.flatnonzero(np.diff(lengths, prepend=-1))
-        counts = np.diff(np.append(runs, len(lengths)))
-        return _HostPlan(_shapes(counts, lengths[runs]), {})
-    by_length = np.argsort(lengths, kind="stable")
-    order = _token_order(lengths, by_length)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
-    return _HostPlan(_shapes(counts, present), {"order": order, "places": places})
-
-
-def _padded_blocks(lengths: NDArray[np.int64]) -> _HostPlan:
-    """Few blocks, each of rows longer than half of it; the last takes all rows of 8 or fewer.
-
-    On an accelerator launches cost more than padding. Lengths are multiples of 8, which its
-    kernels want of a mask; tokens keep their places, so that a variable-length kernel needs
-    nothing of this.
-    """
-    by_length = np.argsort(lengths, kind="stable")
-    ordered = lengths[by_length]
-    shapes: list[tuple[int, int]] = []
-    arrays: dict[str, NDArray[np.generic]] = {}
-    starts = np.empty(len(lengths), np.int64)
-    base, end = 0, len(lengths)
-    while end:
-        length = -(-int(ordered[end - 1]) // 8) * 8
-        shortest = length // 2 + 1 if length > 8 else 1
-        begin = int(np.searchsorted(ordered, shortest))
-        rows = end - begin
-        starts[by_length[begin:end]] = base + np.arange(rows) * length
-        if ordered[begin] < length:
-            arrays[f"real{len(shapes)}"] = np.arange(length) < ordered[begin:end, None]
-        shapes.append((rows, length))
-        base += rows * length
-        end = begin
-    first = np.cumsum(lengths) - lengths
-    arrays["slots"] = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
-    return _HostPlan(shapes, arrays)
-
-
-def _shapes(counts: NDArray[np.integer], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(zip(counts.tolist(), lengths.tolist(), strict=True))
-
-
-def _token_order(lengths: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of tokens when whole rows are taken in the order `rows`, int64 [total]."""
-    starts = np.cumsum(lengths) - lengths
-    taken = lengths[rows]
-    shift = starts[rows] - (np.cumsum(taken) - taken)
-    return np.repeat(shift, taken) + np.arange(int(taken.sum()))
 
 
 def _to_device(arrays: dict[str, NDArray[np.generic]], device: torch.device) -> dict[str, Tensor]:

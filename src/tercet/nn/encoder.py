@@ -10,6 +10,7 @@ from tercet.errors import TercetError
 from tercet.nn.attention import AttentionInputs, SelfAttention
 from tercet.nn.config import Activation, EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.dropout import Dropout
 from tercet.nn.relative import RelativeBias
 
 _INITIAL_SPREAD = 0.02
@@ -77,7 +78,7 @@ class Embeddings(nn.Module):
         self.positions = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(config.token_types, config.width) if config.token_types else None
         self.norm = nn.LayerNorm(config.width, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, tokens: DeviceTokens) -> Tensor:
         """tokens -> [total, width], in the order of attention's plan."""
@@ -106,7 +107,7 @@ class Layer(nn.Module):
         self.attention_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""

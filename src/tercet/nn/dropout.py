@@ -1,0 +1,26 @@
+"""Dropout that does not spend its time drawing random numbers on a CPU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+_LEVELS = 1 << 16
+
+
+class Dropout(nn.Dropout):
+    """`nn.Dropout`, several times as fast on a CPU.
+
+    There torch draws one number an element; here 64 random bits decide four elements, so the
+    rate is rounded to a multiple of 1/65536, and the scale with it: the mean is preserved.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name for it)
+        if not self.training or not self.p or input.device.type != "cpu":
+            return F.dropout(input, self.p, self.training)
+        dropped = round(self.p * _LEVELS)
+        words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+        levels = words.view(torch.int16)[: input.numel()].view(input.shape)
+        kept = (levels >= dropped - _LEVELS // 2).to(input.dtype)
+        return input * kept.mul_(_LEVELS / (_LEVELS - dropped))

@@ -1,0 +1,78 @@
+"""Plans of attention, made on the host: which rows share a block, where their tokens stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """Rows and length of each block, and the arrays that `device_tokens.Plan` needs beside them.
+
+    arrays: order, places, slots, and real0, real1, ... for the blocks with padding
+    """
+
+    shapes: list[tuple[int, int]]
+    arrays: dict[str, NDArray[np.generic]]
+
+
+def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
+    """One block a length, no padding: tokens move to their block once, before the first layer.
+
+    On a CPU a call costs little beside its work, and views of contiguous rows cost nothing.
+    """
+    present, counts = np.unique(lengths, return_counts=True)
+    if len(present) == 1 + np.count_nonzero(np.diff(lengths)):
+        # Rows of one length already stand together, as in batches sorted by length.
+        runs = np.flatnonzero(np.diff(lengths, prepend=-1))
+        counts = np.diff(np.append(runs, len(lengths)))
+        return HostPlan(_shapes(counts, lengths[runs]), {})
+    by_length = np.argsort(lengths, kind="stable")
+    order = _token_order(lengths, by_length)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return HostPlan(_shapes(counts, present), {"order": order, "places": places})
+
+
+def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
+    """Few blocks, each of rows longer than half of it; the last takes all rows of 8 or fewer.
+
+    On an accelerator launches cost more than padding. Lengths are multiples of 8, which its
+    kernels want of a mask; tokens keep their places, so that a variable-length kernel needs
+    nothing of this.
+    """
+    by_length = np.argsort(lengths, kind="stable")
+    ordered = lengths[by_length]
+    shapes: list[tuple[int, int]] = []
+    arrays: dict[str, NDArray[np.generic]] = {}
+    starts = np.empty(len(lengths), np.int64)
+    base, end = 0, len(lengths)
+    while end:
+        length = -(-int(ordered[end - 1]) // 8) * 8
+        shortest = length // 2 + 1 if length > 8 else 1
+        begin = int(np.searchsorted(ordered, shortest))
+        rows = end - begin
+        starts[by_length[begin:end]] = base + np.arange(rows) * length
+        if ordered[begin] < length:
+            arrays[f"real{len(shapes)}"] = np.arange(length) < ordered[begin:end, None]
+        shapes.append((rows, length))
+        base += rows * length
+        end = begin
+    first = np.cumsum(lengths) - lengths
+    arrays["slots"] = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
+    return HostPlan(shapes, arrays)
+
+
+def _shapes(counts: NDArray[np.integer], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(zip(counts.tolist(), lengths.tolist(), strict=True))
+
+
+def _token_order(lengths: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of tokens when whole rows are taken in the order `rows`, int64 [total]."""
+    starts = np.cumsum(lengths) - lengths
+    taken = lengths[rows]
+    shift = starts[rows] - (np.cumsum(taken) - taken)
+    return np.repeat(shift, taken) + np.arange(int(taken.sum()))

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tercet.nn import device_tokens
+from tercet.nn.attention import AttentionInputs, SelfAttention, attend_blocks, attend_varlen
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.plan import padded_blocks
+
+LENGTHS = [5, 17, 1, 5, 33, 8, 17, 2, 40]
+HEADS, HEAD_WIDTH = 4, 8
+CPU = torch.device("cpu")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+def by_definition(qkv: Tensor, lengths: list[int], bias: Tensor | None) -> Tensor:
+    """Row by row, in float64."""
+    parts = []
+    for row in qkv.double().split(lengths):
+        query, key, value = row.permute(1, 2, 0, 3)
+        scores = query @ key.transpose(1, 2) / query.shape[-1] ** 0.5
+        if bias is not None:
+            scores = scores + bias[:, : len(row), : len(row)]
+        parts.append((scores.softmax(-1) @ value).transpose(0, 1))
+    return torch.cat(parts)
+
+
+@pytest.fixture(params=["exact", "padded"])
+def tokens(request, make_tokens, monkeypatch) -> DeviceTokens:
+    """The same rows under the plan of each kind of device, on the CPU."""
+    if request.param == "padded":
+        monkeypatch.setattr(device_tokens, "exact_blocks", padded_blocks)
+    return DeviceTokens.from_host(make_tokens([[1] * length for length in LENGTHS]), CPU)
+
+
+def planned(values: Tensor, tokens: DeviceTokens) -> Tensor:
+    return values if tokens.plan.order is None else values[tokens.plan.order]
+
+
+def restored(values: Tensor, tokens: DeviceTokens) -> Tensor:
+    return values if tokens.plan.places is None else values[tokens.plan.places]
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_blocks_attend_within_each_row_only(tokens, biased):
+    torch.manual_seed(0)
+    qkv = torch.randn(sum(LENGTHS), 3, HEADS, HEAD_WIDTH, requires_grad=True)
+    bias = torch.randn(HEADS, 40, 40, requires_grad=True) if biased else None
+    inputs = AttentionInputs.prepare(tokens, bias=bias, dtype=qkv.dtype, head_width=HEAD_WIDTH)
+    mixed = restored(attend_blocks(planned(qkv, tokens), inputs, dropout=0.0), tokens)
+    wanted = by_definition(qkv, LENGTHS, bias)
+    torch.testing.assert_close(mixed.double(), wanted, atol=2e-6, rtol=0)
+
+    inner = [qkv] if bias is None else [qkv, bias]
+    weights = torch.randn_like(mixed)
+    for found, right in zip(
+        torch.autograd.grad((mixed * weights).sum(), inner),
+        torch.autograd.grad((wanted * weights).sum(), inner),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-5)
+
+
+def test_attention_dropout_works_in_training_alone_and_keeps_the_mean(tokens):
+    torch.manual_seed(0)
+    attention = SelfAttention(width=HEADS * HEAD_WIDTH, heads=HEADS, dropout=0.3)
+    hidden = torch.randn(sum(LENGTHS), HEADS * HEAD_WIDTH)
+    inputs = AttentionInputs.prepare(tokens, bias=None, dtype=torch.float32, head_width=HEAD_WIDTH)
+    with torch.no_grad():
+        draws = torch.stack([attention(hidden, inputs) for _ in range(150)])
+        still = attention.eval()(hidden, inputs)
+        assert torch.equal(still, attention(hidden, inputs))
+    assert not torch.equal(draws[0], draws[1])
+    error = draws.std(0) / len(draws) ** 0.5
+    assert ((draws.mean(0) - still).abs() < 6 * error + 1e-6).all()
+
+
+def test_attention_dropout_drops_weights_at_its_rate(make_tokens):
+    """With equal keys and one-hot values the output shows the weights themselves."""
+    torch.manual_seed(0)
+    length = 16
+    tokens = DeviceTokens.from_host(make_tokens([[1] * length] * 64), CPU)
+    qkv = torch.zeros(64, length, 3, 1, length)
+    qkv[:, :, 2, 0] = torch.eye(length)
+    inputs = AttentionInputs.prepare(tokens, bias=None, dtype=qkv.dtype, head_width=length)
+    weights = attend_blocks(qkv.flatten(0, 1), inputs, dropout=0.25) * length
+    kept = weights > 0
+    assert abs(kept.float().mean().item() - 0.75) < 0.02
+    torch.testing.assert_close(weights[kept], torch.full_like(weights[kept], 1 / 0.75))
+
+
+def test_an_empty_batch_gives_nothing(make_tokens):
+    tokens = DeviceTokens.from_host(make_tokens([]), CPU)
+    inputs = AttentionInputs.prepare(tokens, bias=None, dtype=torch.float32, head_width=8)
+    assert attend_blocks(torch.zeros(0, 3, 2, 8), inputs, dropout=0.1).shape == (0, 2, 8)
+
+
+@needs_cuda
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_variable_length_kernel_equals_the_blocks(make_tokens, dtype):
+    torch.manual_seed(0)
+    device = torch.device("cuda")
+    tokens = DeviceTokens.from_host(make_tokens([[1] * length for length in LENGTHS]), device)
+    chosen = AttentionInputs.prepare(tokens, bias=None, dtype=dtype, head_width=64)
+    assert chosen.varlen
+    assert not AttentionInputs.prepare(tokens, bias=None, dtype=torch.float32, head_width=64).varlen
+    blocks = AttentionInputs.prepare(
+        tokens, bias=torch.zeros(4, 40, 40, device=device), dtype=dtype, head_width=64
+    )
+    assert not blocks.varlen
+    qkv = torch.randn(sum(LENGTHS), 3, 4, 64, device=device, dtype=dtype, requires_grad=True)
+    weights = torch.randn(sum(LENGTHS), 4, 64, device=device, dtype=dtype)
+    results = [attend_varlen(qkv, chosen, dropout=0.0), attend_blocks(qkv, blocks, dropout=0.0)]
+    torch.testing.assert_close(*results, atol=2e-2, rtol=2e-2)
+    gradients = [torch.autograd.grad((mixed * weights).sum(), qkv)[0] for mixed in results]
+    torch.testing.assert_close(*gradients, atol=4e-2, rtol=4e-2)
+
+
+@needs_cuda
+def test_the_variable_length_kernel_drops_weights_at_its_rate(make_tokens):
+    torch.manual_seed(0)
+    device, length = torch.device("cuda"), 16
+    tokens = DeviceTokens.from_host(make_tokens([[1] * length] * 64), device)
+    qkv = torch.zeros(64, length, 3, 1, length, device=device, dtype=torch.bfloat16)
+    qkv[:, :, 2, 0] = torch.eye(length)
+    inputs = AttentionInputs.prepare(tokens, bias=None, dtype=qkv.dtype, head_width=length)
+    assert inputs.varlen
+    weights = attend_varlen(qkv.flatten(0, 1), inputs, dropout=0.25).float() * length
+    assert abs((weights > 0).float().mean().item() - 0.75) < 0.02
+    assert abs(weights.mean().item() - 1) < 0.03
