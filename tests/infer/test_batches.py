@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_rows_go_from_long_to_short_and_no_batch_could_take_one_more(lengths, bu
     found = batches(lengths, budget=budget)
     rows = np.concatenate([np.zeros(0, np.int64), *found])
     assert (np.diff(lengths[rows]) <= 0).all()
-    for batch, after in zip(found, found[1:], strict=False):
+    for batch, after in itertools.pairwise(found):
         assert lengths[batch].sum() + lengths[after[0]] > budget
 
 

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import tercet
+from tercet.errors import TercetError
+from tercet.model import Model, Prediction, Sentiment
+from tercet.model_card import ModelInfo
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
+
+SENTENCES = [
+    "a film that is worth a look",
+    "dull",
+    "",
+    "The plot is long, and the cast is lost in it: an hour too much. " * 3,
+    "good 😀 fun",
+]
+PAIRS = [(SENTENCES[0], SENTENCES[1]), (SENTENCES[3], SENTENCES[4]), ("same", "same")]
+FEATURES = {"kind": "features", "features": ["u", "v", "absdiff", "cosine"]}
+TASKS = {
+    name: TaskSpec.model_validate(block)
+    for name, block in {
+        "sentiment": {
+            "data": {"layout": "cs224n-sst"},
+            "labels": ["awful", "bad", "fair", "good", "great"],
+            "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+        },
+        "paraphrase": {
+            "data": {"layout": "cs224n-quora"},
+            "labels": ["different", "paraphrase"],
+            "cross": {
+                "head": {"kind": "mlp", "hidden": [8]},
+                "objective": {"kind": "binary-cross-entropy"},
+            },
+            "bi": {"head": FEATURES, "objective": {"kind": "cross-entropy"}},
+        },
+        "similarity": {
+            "data": {"layout": "cs224n-sts"},
+            "range": [1, 3],
+            "bi": {
+                "head": {"kind": "cosine", "projection": True},
+                "objective": {"kind": "mean-squared-error", "targets": [0, 1]},
+            },
+        },
+        "shape": {
+            "data": {"layout": "quora-positives"},
+            "bi": {"objective": {"kind": "multiple-negatives-ranking"}},
+        },
+    }.items()
+}
+
+
+def build(folder: Path, *, pooling: str = "mean", tasks: dict[str, TaskSpec] = TASKS) -> Model:
+    torch.manual_seed(0)
+    network = Network(load_encoder(folder), pooling=pooling, tasks=tasks)
+    for parameter in network.heads.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)  # so that predictions differ
+    info = ModelInfo(encoder="tiny", pooling=pooling, max_tokens=48, tasks=tasks)
+    return Model(network, Tokenizer.load(folder), info)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_encoder: Path) -> Model:
+    return build(tiny_encoder)
+
+
+def test_embed_gives_rows_of_length_one(model: Model) -> None:
+    vectors = model.embed(SENTENCES)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(SENTENCES), model.width)
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-6
+    assert model.embed([]).shape == (0, model.width)
+
+
+def test_sentiment_names_the_likeliest_class(model: Model) -> None:
+    found = model.sentiment(SENTENCES)
+    for sentiment in found:
+        assert isinstance(sentiment, Sentiment)
+        assert sum(sentiment.probabilities) == pytest.approx(1, abs=1e-5)
+        assert sentiment.label == int(np.argmax(sentiment.probabilities))
+        assert sentiment.name == TASKS["sentiment"].labels[sentiment.label]
+    assert repr(found[0]).startswith("Sentiment(label=")
+    assert model.sentiment([]) == []
+
+
+def test_paraphrase_and_similarity_are_probabilities_and_grades(model: Model) -> None:
+    for mode in ("cross", "bi", None):
+        found = model.paraphrase(PAIRS, mode=mode)
+        assert found.dtype == np.float32
+        assert found.shape == (3,)
+        assert ((found >= 0) & (found <= 1)).all()
+    assert (model.paraphrase(PAIRS) == model.paraphrase(PAIRS, mode="cross")).all()
+    assert (model.paraphrase(PAIRS) != model.paraphrase(PAIRS, mode="bi")).any()
+    grades = model.similarity(PAIRS)
+    assert ((grades >= 0) & (grades <= 5)).all()
+    assert grades[2] == pytest.approx(5, abs=1e-4)
+    assert model.paraphrase([]).shape == model.similarity([]).shape == (0,)
+
+
+def test_predict_answers_every_task(model: Model) -> None:
+    assert set(model.tasks) == {"sentiment", "paraphrase", "similarity"}
+    sentiment = model.predict("sentiment", SENTENCES)
+    assert [type(found) for found in sentiment] == [Prediction] * len(SENTENCES)
+    assert [found.label for found in sentiment] == [f.label for f in model.sentiment(SENTENCES)]
+    for mode in ("cross", "bi"):
+        both = model.predict("paraphrase", PAIRS, mode)
+        shares = [found.probabilities[1] for found in both]
+        assert shares == pytest.approx(model.paraphrase(PAIRS, mode).tolist())
+    grades = model.predict("similarity", [list(pair) for pair in PAIRS])
+    assert ((grades >= 1) & (grades <= 3)).all()  # on the task's own range
+    assert (grades - 1) * 2.5 == pytest.approx(model.similarity(PAIRS))
+
+
+def test_order_and_company_of_inputs_do_not_matter(model: Model) -> None:
+    texts = SENTENCES * 7
+    shuffled = np.random.default_rng(0).permutation(len(texts))
+    vectors = model.embed(texts)
+    again = model.embed([texts[row] for row in shuffled])
+    assert np.abs(vectors[shuffled] - again).max() < 1e-5
+    pairs = [(a, b) for a in SENTENCES for b in SENTENCES]
+    for mode in ("cross", "bi"):
+        alone = [model.paraphrase([pair], mode=mode)[0] for pair in pairs]
+        assert model.paraphrase(pairs, mode=mode) == pytest.approx(alone, abs=1e-5)
+
+
+def test_real_encoders_embed_as_in_sentence_transformers(minilm: Path, mpnet: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*SENTENCES, "A man is playing a guitar on a stage.", " ".join(SENTENCES * 60)]
+    for folder in (minilm, mpnet):
+        ours = tercet.load(folder, device="cpu").embed(texts)
+        theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
+        assert np.abs(ours - theirs).max() < 1e-5
+
+
+def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
+    model = tercet.load(str(tiny_encoder))
+    assert model.embed(["a"]).shape == (1, 32)
+    with pytest.raises(TercetError, match="no head for the task `sentiment`; it can only embed"):
+        model.sentiment(["a"])
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda model: model.embed("one string"), "a list of sentences"),
+        (lambda model: model.embed(["fine", None]), "each a string, but was given None"),
+        (lambda model: model.sentiment([("a", "b")]), "each a string"),
+        (lambda model: model.paraphrase("ab"), "a list of pairs"),
+        (lambda model: model.paraphrase(["ab"]), "pairs of two sentences"),
+        (lambda model: model.paraphrase([("a", "b", "c")]), "pairs of two sentences"),
+        (lambda model: model.paraphrase([("a", 3)]), "pairs of two strings"),
+        (lambda model: model.similarity(PAIRS, mode="cross"), "no gear `cross`, only bi"),
+        (lambda model: model.predict("sentiment", ["a"], "bi"), "no gear `bi`, only single"),
+        (lambda model: model.predict("mood", ["a"]), "sentiment, paraphrase, similarity"),
+        (lambda model: model.predict("shape", PAIRS), "shapes vectors and has no head"),
+    ],
+)
+def test_a_wrong_call_is_told_in_one_sentence(model: Model, call, told: str) -> None:
+    with pytest.raises(TercetError, match=told):
+        call(model)
+
+
+def test_load_needs_a_model(tmp_path: Path, tiny_encoder: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x", "utf-8")
+    for source, told in [
+        (None, "give a model folder"),
+        (file, "is a file"),
+        (tmp_path, "is no model"),
+    ]:
+        with pytest.raises(TercetError, match=told):
+            tercet.load(source)
+    with pytest.raises(TercetError, match="'abacus' cannot be used"):
+        tercet.load(tiny_encoder, device="abacus")

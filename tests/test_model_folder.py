@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import tercet
+from tercet.errors import TercetError
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import PoolingName, TaskSpec
+from tercet.text.tokenizer import Tokenizer
+
+POOLINGS: list[PoolingName] = ["cls", "pooler", "mean", "max"]
+TEXTS = ["a film that is worth a look", "dull", "", "An hour too long, and then some! " * 9]
+PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[3])]
+MLP = {"kind": "mlp", "hidden": [8]}
+TASKS = {
+    name: TaskSpec.model_validate(block)
+    for name, block in {
+        "sentiment": {
+            "data": {"layout": "cs224n-sst"},
+            "labels": ["bad", "good | great"],
+            "single": {"head": MLP, "objective": {"kind": "cross-entropy"}},
+        },
+        "similarity": {
+            "data": {"train": ["a.csv"], "texts": ["s1", "s2"], "label": "grade"},
+            "range": [0, 5],
+            "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-absolute-error"}},
+            "cross": {"head": MLP, "objective": {"kind": "mean-squared-error"}},
+        },
+    }.items()
+}
+
+
+def build(folder: Path, *, pooling: PoolingName = "mean", **facts: Any) -> Model:
+    torch.manual_seed(1)
+    network = Network(load_encoder(folder), pooling=pooling, tasks=TASKS)
+    for parameter in network.parameters():
+        parameter.data.add_(torch.randn_like(parameter), alpha=0.05)
+    facts = {"encoder": "tiny", "max_tokens": 40, "tasks": TASKS} | facts
+    return Model(network, Tokenizer.load(folder), ModelInfo(pooling=pooling, **facts))
+
+
+@pytest.fixture(scope="module", params=["bert", "mpnet"])
+def encoder(request, tiny_encoder: Path, tiny_mpnet: Path) -> Path:
+    return tiny_encoder if request.param == "bert" else tiny_mpnet
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_what_is_saved_embeds_the_same_everywhere(encoder, pooling, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, AutoTokenizer
+
+    model = build(encoder, pooling=pooling)
+    folder = tmp_path / "model"
+    model.save(folder)
+    ours = model.embed(TEXTS)
+    theirs = SentenceTransformer(str(folder), device="cpu")
+    assert theirs.max_seq_length == 40
+    assert np.abs(ours - theirs.encode(TEXTS)).max() < 1e-5
+
+    bare, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    kept = bare.state_dict()
+    stored = load_file(folder / "model.safetensors")
+    assert stored.keys() <= kept.keys()
+    assert all(torch.equal(stored[name], kept[name]) for name in stored)
+    ids = tokenizer(TEXTS, truncation=True, max_length=40)["input_ids"]
+    tokens = model.tokenizer.encode(TEXTS, max_tokens=40)
+    assert [id_ for row in ids for id_ in row] == tokens.ids.tolist()
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_saved_and_loaded_it_predicts_the_same(encoder, pooling, tmp_path: Path) -> None:
+    model = build(encoder, pooling=pooling)
+    model.save(tmp_path / "model")
+    again = tercet.load(tmp_path / "model", device="cpu")
+    assert again.info == model.info
+    assert (again.embed(TEXTS) == model.embed(TEXTS)).all()
+    assert again.sentiment(TEXTS) == model.sentiment(TEXTS)
+    for mode in ("cross", "bi"):
+        assert (again.similarity(PAIRS, mode) == model.similarity(PAIRS, mode)).all()
+
+
+def test_a_run_folder_stands_for_its_model(tiny_encoder: Path, tmp_path: Path) -> None:
+    model = build(tiny_encoder)
+    model.save(tmp_path / "run" / "model")
+    (tmp_path / "run" / "metrics.jsonl").write_text("", "utf-8")
+    assert (tercet.load(tmp_path / "run").embed(TEXTS) == model.embed(TEXTS)).all()
+
+
+def test_the_folder_holds_no_pickle_and_names_no_machine(encoder: Path, tmp_path: Path) -> None:
+    build(encoder, pooling="pooler").save(tmp_path / "model")
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".json", ".safetensors", ".txt", ".md"}
+    for path in files:
+        if path.suffix in (".json", ".md"):
+            assert str(tmp_path) not in path.read_text("utf-8")
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+
+
+def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path) -> None:
+    figures = {"similarity": {"bi": {"pearson": 0.8125, "spearman": None}}}
+    build(tiny_encoder, metrics=figures, recipe="tercet/quick").save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert card.startswith("---\nlibrary_name: sentence-transformers\n")
+    for told in (
+        "Recipe: tercet/quick.",
+        "| sentiment | bad / good \\| great | single | not measured |",
+        "| similarity | a grade from 0 to 5 | bi | pearson 0.812, spearman undefined |",
+        "layout cs224n-sst",
+        "trained on a.csv",
+        'model.predict("similarity", [("A", "B")])',
+        "SentenceTransformer",
+    ):
+        assert told in card
+    assert tercet.load(tmp_path / "model").info.metrics == figures
+
+
+def test_saving_replaces_a_model_folder_but_nothing_else(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    model = build(tiny_encoder)
+    folder = tmp_path / "model"
+    folder.mkdir()  # an empty one is taken
+    model.save(folder)
+    (folder / "old").write_text("x", "utf-8")
+    tercet.load(folder).save(folder)  # also over itself
+    assert not (folder / "old").exists()
+    assert (tercet.load(folder).embed(TEXTS) == model.embed(TEXTS)).all()
+
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("mine", "utf-8")
+    file = tmp_path / "file"
+    file.write_text("mine", "utf-8")
+    for target, told in [(precious, "is no model folder"), (file, "is a file")]:
+        with pytest.raises(TercetError, match=told):
+            model.save(target)
+    assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
+
+
+def test_a_failed_save_keeps_the_older_folder(tiny_encoder, tmp_path, monkeypatch) -> None:
+    model = build(tiny_encoder)
+    model.save(tmp_path / "model")
+
+    def full(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(model.tokenizer, "save", full)
+    with pytest.raises(TercetError, match="cannot be written: No space left"):
+        model.save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    tercet.load(tmp_path / "model").embed(TEXTS)
+
+
+def edit(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / name
+        content = json.loads(path.read_text("utf-8"))
+        changed = change(content)
+        path.write_text(json.dumps(content if changed is None else changed), "utf-8")
+
+    return apply
+
+
+def edit_heads(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        tensors = load_file(folder / "heads.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "heads.safetensors")
+
+    return apply
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:50])
+
+
+def drop(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+WEIGHT = "sentiment.single.layers.0.weight"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (cut("heads.safetensors"), "heads.safetensors: cannot be read as safetensors"),
+        (drop("heads.safetensors"), "heads.safetensors: is missing"),
+        (edit_heads(lambda heads: heads.pop(WEIGHT)), f"'{WEIGHT}' is missing"),
+        (edit_heads(lambda heads: heads.update(x=torch.ones(1))), "'x' belongs to no head"),
+        (edit_heads(lambda heads: heads.update({WEIGHT: torch.ones(2, 2)})), r"shape \[2, 2\]"),
+        (cut("tercet.json"), "tercet.json: cannot be read as JSON"),
+        (edit("tercet.json", lambda _: []), "should hold a JSON object"),
+        (edit("tercet.json", lambda info: info.update(format=2)), "upgrade Tercet"),
+        (edit("tercet.json", lambda info: info.pop("format") and None), "`format` is None"),
+        (edit("tercet.json", lambda info: info.pop("pooling") and None), "`pooling`"),
+        (edit("tercet.json", lambda info: info.update(pooling="sum")), "`pooling`"),
+        (edit("tercet.json", lambda info: info.update(surprise=1)), "`surprise`"),
+        (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes 64 at most"),
+        (cut("model.safetensors"), "model.safetensors"),
+        (drop("tokenizer.json"), None),
+        (drop("config.json"), "config.json"),
+    ],
+)
+def test_a_spoilt_folder_is_told_in_one_sentence(tiny_encoder, tmp_path, spoil, told) -> None:
+    build(tiny_encoder).save(tmp_path / "model")
+    spoil(tmp_path / "model")
+    if told is None:  # vocab.txt is enough
+        assert tercet.load(tmp_path / "model").embed(TEXTS).shape == (4, 32)
+        return
+    with pytest.raises(TercetError, match=told) as error:
+        tercet.load(tmp_path / "model")
+    assert "\n" not in str(error.value)
+
+
+def test_a_pooler_that_is_gone_is_missed(tiny_encoder: Path, tmp_path: Path) -> None:
+    build(tiny_encoder, pooling="pooler").save(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    kept = {name: t for name, t in load_file(weights).items() if "pooler" not in name}
+    save_file(kept, weights, metadata={"format": "pt"})
+    with pytest.raises(TercetError, match="the encoder has no pooler"):
+        tercet.load(tmp_path / "model")
