@@ -16,7 +16,7 @@ Feature = Literal["u", "v", "absdiff", "product", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]
 Metric = Literal["accuracy", "f1", "macro-f1", "pearson", "spearman"]
 Surgery = Literal[
-    "pcgrad", "gradvac", "upgrad", "cagrad", "mgda", "aligned-mtl", "imtl-g", "dualproj", "fairgrad"
+    "pcgrad", "gradvac", "upgrad", "cagrad", "mgda", "aligned-mtl", "imtl-g", "dualproj"
 ]
 Column = str | int
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]

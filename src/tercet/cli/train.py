@@ -1,0 +1,111 @@
+"""`tercet train`: train a recipe and leave a run folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tercet.cli.console import Report, progress, say
+
+if TYPE_CHECKING:
+    from tercet.model_card import Metrics
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a TOML file.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Where the recipe's files lie."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The run folder; runs/RECIPE when left out."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.epochs=1."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or cuda; found out when left out.")
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write curves into the run folder too.")
+    ] = False,
+) -> None:
+    """Train a recipe and leave a run folder: metrics, checkpoints and the model.
+
+    Example: tercet train tercet/quick --data DIR --out runs/quick --set stages.0.epochs=1
+    """
+    from tercet.recipe import Recipe
+
+    chosen = Recipe.load(recipe, changes or [])
+    folder = out or Path("runs") / chosen.name
+
+    from tercet.train.run import train_recipe
+
+    result = train_recipe(
+        chosen,
+        data=data or Path(),
+        out=folder,
+        resume=resume,
+        device=device,
+        tensorboard=tensorboard,
+        listener=TerminalListener(),
+    )
+    if result is not None:
+        print(result.model)
+
+
+class TerminalListener:
+    """Tells of a run on stderr: a bar with losses, rate and time left, and a line a score."""
+
+    def __init__(self) -> None:
+        self._open: Any = None
+        self._report: Report | None = None
+        self._name = ""
+        self._steps = self._done = 0
+        self._rows = 0
+        self._since = time.monotonic()
+        self._recent: dict[str, float] = {}
+
+    def say(self, sentence: str) -> None:
+        say(sentence)
+
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None:
+        self._name, self._steps, self._done = name, steps, done
+        self._rows, self._since = 0, time.monotonic()
+        self._recent = {}
+        self._open = progress(f"stage {name}", total=steps)
+        self._report = self._open.__enter__()
+
+    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None:
+        for line in lines:
+            for task, loss in line["loss"].items():
+                before = self._recent.get(task, loss)
+                self._recent[task] = 0.95 * before + 0.05 * loss
+        self._done += len(lines)
+        self._rows += rows
+        rate = self._rows / max(1e-9, time.monotonic() - self._since)
+        losses = ", ".join(f"{task} {loss:.4f}" for task, loss in self._recent.items())
+        if self._report is not None:
+            self._report(self._done, self._steps, note=f"{losses}, {rate:.0f} rows/s")
+
+    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None:
+        figures = ", ".join(
+            f"{task} {gear} {metric} " + ("undefined" if figure is None else f"{figure:.4f}")
+            for task, gears in dev.items()
+            for gear, metrics in gears.items()
+            for metric, figure in metrics.items()
+        )
+        say(
+            f"dev after step {step}: score {score:.4f}{' (best so far)' if best else ''}: {figures}"
+        )
+
+    def end_stage(self) -> None:
+        if self._open is not None:
+            self._open.__exit__(None, None, None)
+            self._open = self._report = None

@@ -1,0 +1,176 @@
+"""Checkpoints that survive anything: written aside, synced, renamed, and checked when read.
+
+A checkpoint is a folder of safetensors and one JSON, with a manifest of sha256 sums. Nothing of it
+is random state: what is random in a step depends on nothing but the seed, the step and the rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from tercet.errors import TercetError
+
+_MANIFEST = "manifest.json"
+_STATE = "state.json"
+_NETWORK = "network.safetensors"
+_OPTIMISER = "optimiser.safetensors"
+_SURGERY = "surgery.safetensors"
+_PREFIX = "step-"
+_BEST = "best-"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What one holds: where the run stood, the weights, the optimiser's moments by name, and what
+    gradient surgery remembers."""
+
+    state: dict[str, Any]
+    network: dict[str, Tensor]
+    optimiser: dict[str, Tensor]
+    surgery: dict[str, Tensor]
+
+
+class Checkpoints:
+    """The checkpoints of a run: the newest few, and the best by dev score."""
+
+    def __init__(self, folder: Path, *, keep: int, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._say = say
+
+    def save(self, step: int, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint after `step` steps of the run, then drop those that are too old."""
+        files = {
+            _NETWORK: checkpoint.network,
+            _OPTIMISER: checkpoint.optimiser,
+            _SURGERY: checkpoint.surgery,
+        }
+        _write(self._folder / f"{_PREFIX}{step:08d}", checkpoint.state, files)
+        for old in self._steps()[: -self._keep]:
+            shutil.rmtree(old)
+
+    def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None:
+        """Write the weights with the best score so far, then drop those before."""
+        target = self._folder / f"{_BEST}{step:08d}"
+        _write(target, state, {_NETWORK: network.state_dict()})
+        for old in self._folder.glob(f"{_BEST}*"):
+            if old != target:
+                shutil.rmtree(old)
+
+    def newest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; those that are not are named and passed over."""
+        for folder in reversed(self._steps()):
+            fault = _fault(folder)
+            if fault is None:
+                return _load(folder)
+            self._say(f"checkpoint {folder.name} is damaged ({fault}); trying the one before it.")
+        return None
+
+    def best(self, step: int) -> dict[str, Tensor]:
+        """The weights with the best score, which were those after `step` steps."""
+        folder = self._folder / f"{_BEST}{step:08d}"
+        if (fault := _fault(folder)) is not None:
+            raise TercetError(f"{folder}: the best checkpoint is damaged ({fault}).")
+        return load_file(folder / _NETWORK)
+
+    def _steps(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{_PREFIX}*"))
+
+
+def optimiser_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state as `parameter/moment` tensors."""
+    names: dict[Tensor, str] = {p: name for name, p in network.named_parameters()}
+    return {
+        f"{names[parameter]}/{moment}": value
+        for parameter, moments in optimiser.state.items()
+        for moment, value in moments.items()
+    }
+
+
+def restore_optimiser(
+    network: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
+    """Put saved moments back; parameters that had none yet still have none."""
+    parameters = dict(network.named_parameters())
+    for key, value in tensors.items():
+        name, _, moment = key.rpartition("/")
+        parameter = parameters[name]
+        optimiser.state[parameter][moment] = value.to(parameter.device)
+
+
+def _write(
+    target: Path, state: Mapping[str, Any], files: Mapping[str, Mapping[str, Tensor]]
+) -> None:
+    aside = target.with_name(f".{target.name}.new")
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        for name, tensors in files.items():
+            save_file({key: value.contiguous() for key, value in tensors.items()}, aside / name)
+        (aside / _STATE).write_text(json.dumps(state), "utf-8")
+        sums = {file.name: _sha256(file) for file in sorted(aside.iterdir())}
+        (aside / _MANIFEST).write_text(json.dumps(sums, indent=1), "utf-8")
+        for file in aside.iterdir():
+            _sync(file)
+        _sync(aside)
+        _replace(aside, target)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise TercetError(
+            f"{target}: the checkpoint could not be written ({error}); "
+            "make room on the disk and go on with --resume from the one before it."
+        ) from error
+
+
+def _replace(aside: Path, target: Path) -> None:
+    """Rename onto the target. One that stands there is the same step's, redone after a kill."""
+    if target.exists():
+        shutil.rmtree(target)
+    aside.rename(target)
+    _sync(target.parent)
+
+
+def _fault(folder: Path) -> str | None:
+    """What is wrong with a checkpoint, if anything."""
+    try:
+        sums = json.loads((folder / _MANIFEST).read_text("utf-8"))
+        for name, expected in sums.items():
+            if _sha256(folder / name) != expected:
+                return f"{name} does not match its sha256"
+    except (OSError, ValueError, AttributeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _load(folder: Path) -> Checkpoint:
+    return Checkpoint(
+        state=json.loads((folder / _STATE).read_text("utf-8")),
+        network=load_file(folder / _NETWORK),
+        optimiser=load_file(folder / _OPTIMISER),
+        surgery=load_file(folder / _SURGERY),
+    )
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,48 @@
+"""TensorBoard curves of a run, when asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tercet.errors import TercetError
+from tercet.model_card import Metrics
+from tercet.train.loop import Listener
+
+
+class Curves:
+    """Writes what it hears as curves, and passes it on."""
+
+    def __init__(self, folder: Path, listener: Listener) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise TercetError(
+                "--tensorboard needs a further package: pip install 'tercet[tensorboard]'."
+            ) from error
+        self._writer: Any = SummaryWriter(folder)
+        self._listener = listener
+        self.say = listener.say
+        self.begin_stage = listener.begin_stage
+
+    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None:
+        for line in lines:
+            curves = {f"loss/{task}": loss for task, loss in line["loss"].items()}
+            curves |= {f"cosine/{pair}": value for pair, value in line.get("cosine", {}).items()}
+            curves |= {"lr": line["lr"], "norm": line["norm"]}
+            for name, value in curves.items():
+                self._writer.add_scalar(name, value, line["step"])
+        self._listener.steps(lines, rows=rows)
+
+    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None:
+        self._writer.add_scalar("dev/score", score, step)
+        for task, gears in dev.items():
+            for gear, metrics in gears.items():
+                for metric, value in metrics.items():
+                    if value is not None:
+                        self._writer.add_scalar(f"dev/{task}-{gear}-{metric}", value, step)
+        self._listener.scores(step=step, dev=dev, score=score, best=best)
+
+    def end_stage(self) -> None:
+        self._writer.flush()
+        self._listener.end_stage()

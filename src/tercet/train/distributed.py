@@ -1,0 +1,118 @@
+"""The processes of one training run, as torchrun starts them; alone when it did not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from tercet.errors import TercetError
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among all of a run's."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @classmethod
+    def join(cls, device: str | None = None) -> World:
+        """Meet the other processes; `device` is found out when left open."""
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        chosen = _device(device, local)
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size > 1 and not dist.is_initialized():
+            dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+        return cls(rank=int(os.environ.get("RANK", "0")), size=size, device=chosen)
+
+    def leave(self) -> None:
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+    @property
+    def leads(self) -> bool:
+        """Rank 0 alone writes and talks."""
+        return self.rank == 0
+
+    def bounds(self, rows: int) -> list[int]:
+        """Where each rank's contiguous share of a global batch begins, and the end, [size + 1]."""
+        return [rank * rows // self.size for rank in range(self.size + 1)]
+
+    def sum_(self, tensor: Tensor) -> None:
+        """Add up a tensor over all processes, in place."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+
+    def gather(self, columns: Sequence[Tensor], *, rows: int) -> tuple[Tensor, ...]:
+        """Every rank's rows [local, width] of each column as [rows, width], with gradients."""
+        if self.size == 1:
+            return tuple(columns)
+        return tuple(_gather(column, self, rows) for column in columns)
+
+    def agree(self, values: Sequence[float]) -> list[float]:
+        """What rank 0 says, on every rank."""
+        if self.size == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.broadcast(tensor, src=0)
+        said: list[float] = tensor.tolist()
+        return said
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says yes."""
+        if self.size == 1:
+            return flag
+        votes = torch.tensor(float(flag), device=self.device)
+        self.sum_(votes)
+        return votes.item() > 0.0
+
+    def wait(self) -> None:
+        """Until every process has come here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+class _Gather(torch.autograd.Function):
+    """All ranks' rows in the order of the ranks; each gets back the gradient of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, world: World, rows: int) -> Tensor:
+        bounds = world.bounds(rows)
+        ctx.world, ctx.share = world, slice(bounds[world.rank], bounds[world.rank + 1])
+        whole = local.new_zeros(rows, local.shape[1])
+        whole[ctx.share] = local
+        world.sum_(whole)
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        whole = gradients[0].contiguous().clone()
+        ctx.world.sum_(whole)
+        return whole[ctx.share], None, None
+
+
+def _gather(local: Tensor, world: World, rows: int) -> Tensor:
+    gathered: Tensor = _Gather.apply(local, world, rows)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+def _device(name: str | None, local: int) -> torch.device:
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise TercetError(f"device {name!r} is not known; use cpu or cuda.") from error
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise TercetError("device 'cuda' was asked for, but torch sees no GPU; use cpu.")
+        device = torch.device("cuda", local if device.index is None else device.index)
+        torch.cuda.set_device(device)
+    return device

@@ -1,0 +1,91 @@
+"""Gradients in flat buffers: one row a task for the shared body, one more for the heads.
+
+Each task's backward writes straight into its own row, because the parameters' `.grad` are views of
+it. So surgery needs no second backward, no retained graph and no copy; and ranks add up all rows
+in one reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tercet.train.distributed import World
+
+
+class GradientRows:
+    """The gradients of one step.
+
+    body: parameters that tasks share, rows [rows, parameters of the body]
+    heads: parameters that belong to a task, one row [parameters of all heads]
+    """
+
+    def __init__(
+        self,
+        body: Sequence[nn.Parameter],
+        heads: Mapping[str, Sequence[nn.Parameter]],
+        *,
+        rows: int,
+        device: torch.device,
+    ) -> None:
+        self._body = list(body)
+        self._heads = {task: list(parameters) for task, parameters in heads.items()}
+        self.rows = torch.zeros(rows, _numel(self._body), device=device)
+        every_head = [p for parameters in self._heads.values() for p in parameters]
+        self._head_row = torch.zeros(_numel(every_head), device=device)
+        self._row_views = [_views(row, self._body) for row in self.rows]
+        self._head_views = dict(zip(every_head, _views(self._head_row, every_head), strict=True))
+
+    def clear(self) -> None:
+        """Before a step: all rows zero, no head touched."""
+        self.rows.zero_()
+        self._head_row.zero_()
+        for parameter in self._head_views:
+            parameter.grad = None
+
+    def write_to(self, row: int, *, task: str) -> None:
+        """The next backward adds to this row, and to this task's own head."""
+        for parameter, view in zip(self._body, self._row_views[row], strict=True):
+            parameter.grad = view
+        for parameter in self._heads.get(task, []):
+            parameter.grad = self._head_views[parameter]
+
+    def add_over_ranks(self, world: World) -> None:
+        world.sum_(self.rows)
+        world.sum_(self._head_row)
+
+    def gramian(self, rows: int) -> Tensor:
+        """Inner products of the first rows with each other, [rows, rows]."""
+        used = self.rows[:rows]
+        return used @ used.T
+
+    def combine(self, weights: Tensor) -> None:
+        """The weighted sum of the first rows, made in place in row 0, becomes the gradient."""
+        whole = self.rows[0].mul_(weights[0])
+        for row, weight in zip(self.rows[1:], weights[1:], strict=False):
+            whole.addcmul_(row, weight)
+        for parameter, view in zip(self._body, self._row_views[0], strict=True):
+            parameter.grad = view
+
+    def clip(self, greatest: float) -> Tensor:
+        """The norm of the whole gradient; where it is too long, the gradient is shortened."""
+        norm: Tensor = torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(part) for part in (self.rows[0], self._head_row)])
+        )
+        if greatest > 0.0:
+            factor = (greatest / (norm + 1e-6)).clamp(max=1.0)
+            self.rows[0].mul_(factor)
+            self._head_row.mul_(factor)
+        return norm
+
+
+def _numel(parameters: Iterable[nn.Parameter]) -> int:
+    return sum(parameter.numel() for parameter in parameters)
+
+
+def _views(flat: Tensor, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    """Pieces of a flat buffer in the shapes of the parameters."""
+    pieces = torch.split(flat, [parameter.numel() for parameter in parameters])
+    return [piece.view_as(p) for piece, p in zip(pieces, parameters, strict=True)]

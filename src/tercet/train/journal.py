@@ -1,0 +1,109 @@
+"""metrics.jsonl: every step's losses and every score on dev, and nothing that differs between two
+runs of the same recipe, so that a sewn run can be compared with an unbroken one byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from torch import Tensor
+
+from tercet.errors import TercetError
+from tercet.train.schedule import Draw
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step; its tensors may still be on their way from a GPU.
+
+    losses: [tasks], norm: scalar, cosines: [tasks, tasks] or None
+    """
+
+    step: int
+    stage: str
+    draws: Sequence[Draw]
+    losses: Tensor
+    lr: float
+    norm: Tensor
+    cosines: Tensor | None
+
+    def line(self) -> dict[str, Any]:
+        tasks = [draw.task for draw in self.draws]
+        losses = self.losses.tolist()
+        line: dict[str, Any] = {
+            "step": self.step,
+            "stage": self.stage,
+            "loss": dict(zip(tasks, losses, strict=True)),
+            "lr": self.lr,
+            "norm": self.norm.item(),
+        }
+        if self.cosines is not None:
+            values = self.cosines.tolist()
+            pairs = combinations(range(len(tasks)), 2)
+            line["cosine"] = {f"{tasks[i]} ~ {tasks[j]}": values[i][j] for i, j in pairs}
+        return line
+
+
+def open_journal(file: Path, *, length: int) -> BinaryIO:
+    """The file to append to; of an older one only the first `length` bytes are kept."""
+    stream = file.open("ab")
+    stream.truncate(length)
+    return stream
+
+
+class Journal:
+    """Holds steps back until `flush`, so that a GPU need not be waited for at each."""
+
+    def __init__(self, stream: BinaryIO, *, describe: Callable[[Draw], str]) -> None:
+        """`describe` tells where a draw's rows stand in their files."""
+        self._stream = stream
+        self._waiting: list[StepRecord] = []
+        self._describe = describe
+
+    def step(self, record: StepRecord) -> None:
+        self._waiting.append(record)
+
+    def flush(self) -> tuple[list[dict[str, Any]], int]:
+        """Write the steps held back; their lines, and how many rows they trained on.
+
+        A loss that is not finite is an error that names the task, the step and the batch.
+        """
+        records, self._waiting = self._waiting, []
+        lines = []
+        for record in records:
+            line = record.line()
+            self._check_finite(record, line["loss"])
+            lines.append(line)
+            self._append(line)
+        self._stream.flush()
+        return lines, sum(len(draw.rows) for record in records for draw in record.draws)
+
+    def scores(self, *, step: int, stage: str, dev: Mapping[str, Any], score: float) -> None:
+        self._append({"step": step, "stage": stage, "dev": dev, "score": score})
+        self._stream.flush()
+
+    def sync(self) -> int:
+        """Make sure that all lines are on disk; the length of the file so far."""
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        return self._stream.tell()
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        self._stream.write(json.dumps(line).encode() + b"\n")
+
+    def _check_finite(self, record: StepRecord, losses: Mapping[str, float]) -> None:
+        for draw in record.draws:
+            if not math.isfinite(losses[draw.task]):
+                raise TercetError(
+                    f"the loss of task `{draw.task}` became {losses[draw.task]} at step "
+                    f"{record.step} of stage `{record.stage}`, on {self._describe(draw)}; the last "
+                    "good checkpoint is kept: lower the learning rate or look at these rows, and "
+                    "go on with --resume."
+                )

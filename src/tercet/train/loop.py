@@ -1,0 +1,285 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tercet.model_card import Metrics
+from tercet.recipe import Recipe
+from tercet.specs import StageSpec
+from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
+from tercet.train.gradients import GradientRows
+from tercet.train.journal import Journal, StepRecord
+from tercet.train.losses import Losses
+from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
+from tercet.train.schedule import Draw, Plan
+from tercet.train.surgery import Surgeon, cosines
+
+# On a GPU reading a loss means waiting for it, so losses are read in groups.
+_STEPS_A_FLUSH = {"cuda": 20}
+
+
+class Listener(Protocol):
+    """Who hears how a run goes."""
+
+    def say(self, sentence: str) -> None: ...
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
+    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
+    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
+    def end_stage(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stands.
+
+    stage, step: the stage, and its steps that are done
+    total: steps of the whole run that are done
+    best, best_step: the best score so far and the total at which it was reached
+    waited: scores since then
+    ended: whether the stage was ended early
+    """
+
+    stage: int = 0
+    step: int = 0
+    total: int = 0
+    best: float | None = None
+    best_step: int = 0
+    waited: int = 0
+    ended: bool = False
+
+
+class Loop:
+    """Trains a network through the stages of a recipe, from wherever a checkpoint left it."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        losses: Losses,
+        journal: Journal,
+        checkpoints: Checkpoints,
+        listener: Listener,
+        score: Callable[[], tuple[Metrics, float]] | None,
+    ) -> None:
+        """`score` gives the metrics on dev and the recipe's score of them; None without dev."""
+        self.recipe = recipe
+        self.losses = losses
+        self.network = losses.network
+        self.world = losses.world
+        self.journal = journal
+        self.checkpoints = checkpoints
+        self.listener = listener
+        self.score = score
+        self.position = Position()
+
+    def run(self, start: Checkpoint | None) -> Position:
+        """Train to the end of the last stage; Ctrl-C saves a checkpoint and then goes through."""
+        if start is not None:
+            self.position = Position(**start.state["position"])
+            self.network.load_state_dict(start.network)
+        with _interrupt_noticed() as interrupted:
+            for number in range(self.position.stage, len(self.recipe.stages)):
+                if self.position.stage != number:
+                    self.position = replace(
+                        self.position, stage=number, step=0, waited=0, ended=False
+                    )
+                    start = None
+                self._train_stage(self.recipe.stages[number], start, interrupted)
+        return self.position
+
+    def _train_stage(
+        self, stage: StageSpec, start: Checkpoint | None, interrupted: Callable[[], bool]
+    ) -> None:
+        plan = self._plan(stage)
+        self.network.zero_grad(set_to_none=True)
+        choose_trainable(self.network, stage, tasks=plan.tasks)
+        set_modes(self.network)
+        optimiser = build_optimiser(self.network, stage.optimiser)
+        surgeon = Surgeon(stage.surgery) if stage.surgery is not None else None
+        if start is not None:
+            restore_optimiser(self.network, optimiser, start.optimiser)
+            if surgeon is not None:
+                surgeon.restore(start.surgery)
+        rows = self._gradient_rows(plan, rows=len(plan.tasks) if surgeon is not None else 1)
+        self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
+        while self.position.step < len(plan) and not self.position.ended:
+            step = self.position.step
+            factor = rate(stage.optimiser, step=step, steps=len(plan))
+            set_rate(optimiser, factor)
+            draws = plan.draws(step)
+            losses, angles = self._gradients(stage, draws, rows, surgeon)
+            norm = rows.clip(stage.optimiser.clip)
+            optimiser.step()
+            self.position = replace(self.position, step=step + 1, total=self.position.total + 1)
+            self.journal.step(
+                StepRecord(
+                    step=self.position.total,
+                    stage=stage.name,
+                    draws=draws,
+                    losses=losses,
+                    lr=stage.optimiser.lr * factor,
+                    norm=norm,
+                    cosines=angles,
+                )
+            )
+            scoring, saving, flushing = self._due(plan)
+            stop = flushing and self.world.any(interrupted())
+            if scoring or saving or flushing:
+                self._tell_steps()
+            if scoring:
+                self._score(stage)
+            if saving or stop or self.position.ended:
+                self._save(optimiser, surgeon)
+            if stop:
+                raise KeyboardInterrupt
+        self.listener.end_stage()
+
+    def _tell_steps(self) -> None:
+        lines, rows = self.journal.flush()
+        self.listener.steps(lines, rows=rows)
+
+    def _plan(self, stage: StageSpec) -> Plan:
+        names = self.recipe.stage_tasks(stage)
+        return Plan(
+            stage.schedule,
+            sizes={name: len(self.losses.tables[name]) for name in names},
+            rows_a_visit={name: self._batch(stage, name) * stage.accumulate for name in names},
+            epochs=stage.epochs,
+            steps=stage.steps,
+            seed=(self.recipe.seed, self.position.stage),
+        )
+
+    def _batch(self, stage: StageSpec, task: str) -> int:
+        return self.recipe.tasks[task].batch or stage.batch
+
+    def _gradient_rows(self, plan: Plan, *, rows: int) -> GradientRows:
+        heads = {
+            task: [p for p in self.network.heads[task].parameters() if p.requires_grad]
+            for task in plan.tasks
+        }
+        return GradientRows(
+            [p for p in self.network.encoder.parameters() if p.requires_grad],
+            heads,
+            rows=rows,
+            device=self.world.device,
+        )
+
+    def _gradients(
+        self, stage: StageSpec, draws: list[Draw], rows: GradientRows, surgeon: Surgeon | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Leave a step's gradient in the parameters, added up over tasks and processes.
+
+        Returns the losses [draws] and, with surgery, the cosines between tasks [draws, draws].
+        """
+        self._seed(rank=self.world.rank)
+        rows.clear()
+        losses = []
+        for number, draw in enumerate(draws):
+            rows.write_to(number if surgeon is not None else 0, task=draw.task)
+            losses.append(self._backward(stage, draw))
+        found = torch.stack(losses)
+        self.world.sum_(found)
+        rows.add_over_ranks(self.world)
+        if surgeon is None:
+            return found, None
+        gramian = rows.gramian(len(draws))
+        # Some algorithms draw a random order of tasks: every process must draw the same.
+        self._seed(rank=0)
+        rows.combine(surgeon.weights(gramian))
+        return found, cosines(gramian)
+
+    def _backward(self, stage: StageSpec, draw: Draw) -> Tensor:
+        """Add the gradient of a draw to where `.grad` points now; its loss, without the graph."""
+        batch = self._batch(stage, draw.task)
+        bf16 = stage.precision == "bf16" or (
+            stage.precision == "auto" and self.world.device.type == "cuda"
+        )
+        whole = torch.zeros((), device=self.world.device)
+        for begin in range(0, len(draw.rows), batch):
+            with torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16):
+                loss = self.losses.loss(
+                    draw.task, draw.rows[begin : begin + batch], total=len(draw.rows)
+                )
+            torch.autograd.backward(loss * self.recipe.tasks[draw.task].weight)
+            whole += loss.detach()
+        return whole
+
+    def _seed(self, *, rank: int) -> None:
+        """What is random in a step depends on nothing but the seed, the step and the rank."""
+        words = np.random.SeedSequence([self.recipe.seed, self.position.total, rank])
+        torch.manual_seed(int(words.generate_state(1, np.uint64)[0] >> 1))
+
+    def _due(self, plan: Plan) -> tuple[bool, bool, bool]:
+        """Whether it is time, after a step, to score on dev, to save, and to read the losses."""
+        done, total = self.position.step, self.position.total
+        ends_stage = done == len(plan)
+        ends_run = ends_stage and self.position.stage == len(self.recipe.stages) - 1
+        every = self.recipe.evaluation.every
+        if every is None:
+            scoring = plan.ends_epoch(done - 1)
+        else:
+            scoring = ends_run or (every > 0 and done % every == 0)
+        every = self.recipe.checkpoint.every
+        saving = ends_stage or (every > 0 and total % every == 0)
+        flushing = done % _STEPS_A_FLUSH.get(self.world.device.type, 1) == 0
+        return scoring and self.score is not None, saving, flushing
+
+    def _score(self, stage: StageSpec) -> None:
+        dev: Metrics = {}
+        score = 0.0
+        if self.score is not None and self.world.leads:
+            dev, score = self.score()
+        score = self.world.agree([score])[0]
+        best = self.position.best is None or score > self.position.best
+        total = self.position.total
+        if best:
+            self.position = replace(self.position, best=score, best_step=total, waited=0)
+        else:
+            self.position = replace(self.position, waited=self.position.waited + 1)
+        patience = self.recipe.evaluation.patience
+        if patience is not None and self.position.waited >= patience:
+            self.position = replace(self.position, ended=True)
+        if self.world.leads:
+            self.journal.scores(step=total, stage=stage.name, dev=dev, score=score)
+            self.listener.scores(step=total, dev=dev, score=score, best=best)
+            if best and self.recipe.evaluation.keep == "best":
+                self.checkpoints.save_best(total, {"score": score}, self.network)
+
+    def _save(self, optimiser: torch.optim.Optimizer, surgeon: Surgeon | None) -> None:
+        if self.world.leads:
+            checkpoint = Checkpoint(
+                state={"position": asdict(self.position), "journal": self.journal.sync()},
+                network=self.network.state_dict(),
+                optimiser=optimiser_tensors(self.network, optimiser),
+                surgery=surgeon.state() if surgeon is not None else {},
+            )
+            self.checkpoints.save(self.position.total, checkpoint)
+        self.world.wait()
+
+
+@contextmanager
+def _interrupt_noticed() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C is noted, for the loop to end at a step's end; a second one is not."""
+    noticed = False
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal noticed
+        noticed = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: noticed
+    finally:
+        signal.signal(signal.SIGINT, before)

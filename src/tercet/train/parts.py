@@ -1,0 +1,92 @@
+"""Which parameters of a network train in a stage, and how their learning rate moves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from tercet.errors import TercetError
+from tercet.network import Network
+from tercet.specs import OptimiserSpec, StageSpec
+
+
+def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]) -> None:
+    """Set `requires_grad`: everything that the stage's tasks use, but for the frozen parts."""
+    frozen = tuple(
+        prefix for part in stage.freeze for prefix in _prefixes(part, len(network.encoder.layers))
+    )
+    unused = () if network.pooling == "pooler" else ("encoder.pooler.",)
+    heads = tuple(f"heads.{task}." for task in tasks)
+    for name, parameter in network.named_parameters():
+        used = name.startswith(heads) or name.startswith("encoder.")
+        parameter.requires_grad = used and not name.startswith((*frozen, *unused))
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise TercetError(
+            f"stage `{stage.name}` freezes everything: nothing is left to train; "
+            "leave a part out of `freeze`."
+        )
+
+
+def set_modes(network: Network) -> None:
+    """Training mode, but a wholly frozen encoder gives the same vectors each time."""
+    network.train()
+    if not any(parameter.requires_grad for parameter in network.encoder.parameters()):
+        network.encoder.eval()
+
+
+def _prefixes(part: str, layers: int) -> list[str]:
+    """The names that a frozen part's parameters begin with."""
+    if part == "encoder":
+        return ["encoder."]
+    if part.startswith("heads."):
+        return [f"{part}."]
+    if not part.startswith("layers."):
+        return [f"encoder.{part}."]
+    bounds = [int(number) for number in re.findall(r"\d+", part)]
+    first, last = bounds[0], bounds[-1]
+    if not first <= last < layers:
+        raise TercetError(
+            f"freeze {part!r}: the encoder's layers are numbered from 0 to {layers - 1}."
+        )
+    return [f"encoder.layers.{number}." for number in range(first, last + 1)]
+
+
+def build_optimiser(network: Network, spec: OptimiserSpec) -> torch.optim.AdamW:
+    """AdamW over what trains; no decay on biases and norms."""
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            of_head = name.startswith("heads.") and spec.head_lr is not None
+            lr = spec.head_lr if of_head and spec.head_lr is not None else spec.lr
+            decay = spec.weight_decay if parameter.ndim >= 2 else 0.0
+            groups.setdefault((lr, decay), []).append(parameter)
+    return torch.optim.AdamW(
+        [
+            {"params": parameters, "lr": lr, "peak_lr": lr, "weight_decay": decay}
+            for (lr, decay), parameters in groups.items()
+        ],
+        betas=spec.betas,
+        eps=spec.eps,
+        fused=True,
+    )
+
+
+def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
+    """Scale every group's own peak learning rate."""
+    for group in optimiser.param_groups:
+        group["lr"] = group["peak_lr"] * factor
+
+
+def rate(spec: OptimiserSpec, *, step: int, steps: int) -> float:
+    """The factor on the peak learning rate at a step (from 0) of a stage."""
+    rise = round(spec.warmup * steps)
+    if step < rise:
+        return (step + 1) / rise
+    if spec.decay == "constant":
+        return 1.0
+    left = 1.0 - (step - rise) / max(1, steps - rise)
+    return left if spec.decay == "linear" else 0.5 * (1.0 + math.cos(math.pi * (1.0 - left)))

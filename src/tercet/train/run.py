@@ -1,0 +1,287 @@
+"""A run: from a recipe and a data folder to a folder with metrics, checkpoints and the model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from tercet import weights
+from tercet.data.examples import describe_skipped
+from tercet.data.table import TaskTable, load_table
+from tercet.errors import TercetError
+from tercet.evaluate.results import score_of
+from tercet.evaluate.tasks import score_tables
+from tercet.model_card import Metrics, ModelInfo
+from tercet.model_folder import Parts, save_model_folder
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.recipe import Recipe
+from tercet.text.tokenizer import Tokenizer
+from tercet.train.checkpoint import Checkpoint, Checkpoints
+from tercet.train.distributed import World
+from tercet.train.journal import Journal, open_journal
+from tercet.train.loop import Listener, Loop, Position
+from tercet.train.losses import Losses
+from tercet.train.schedule import Draw
+
+_RECIPE, _METRICS, _SUMMARY, _MODEL = "recipe.toml", "metrics.jsonl", "summary.json", "model"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a finished run leaves."""
+
+    model: Path
+    dev: Metrics
+
+
+def train_recipe(
+    recipe: Recipe,
+    *,
+    data: Path,
+    out: Path,
+    resume: bool = False,
+    device: str | None = None,
+    tensorboard: bool = False,
+    listener: Listener,
+) -> RunResult | None:
+    """Train a recipe; what it leaves, on the process that leads."""
+    world = World.join(device)
+    try:
+        run = Run(recipe, data=data, out=out, world=world, listener=listener)
+        return run.train(resume=resume, tensorboard=tensorboard)
+    finally:
+        world.leave()
+
+
+class Run:
+    """One recipe on its way to a model."""
+
+    def __init__(
+        self, recipe: Recipe, *, data: Path, out: Path, world: World, listener: Listener
+    ) -> None:
+        self.recipe = recipe
+        self.data = data
+        self.out = out
+        self.world = world
+        self.listener = listener if world.leads else Silent()
+
+    def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
+        if resume and (self.out / _SUMMARY).is_file():
+            self.listener.say(f"{self.out} is finished; there is nothing to resume.")
+            return self._finished()
+        if self.world.leads:
+            self._check_folder(resume=resume)
+        network, tokenizer = self._build()
+        tables = self._tables("train", tokenizer)
+        dev = self._tables("dev", tokenizer) if self.world.leads else {}
+        if self.world.leads:
+            self._open_folder()
+        self.world.wait()
+        checkpoints = Checkpoints(
+            self.out / "checkpoints", keep=self.recipe.checkpoint.keep, say=self.listener.say
+        )
+        start = checkpoints.newest() if resume else None
+        if resume:
+            self.listener.say(_where(start))
+        listener = self._with_curves(self.listener) if tensorboard else self.listener
+        with ExitStack() as stack:
+            stream = stack.enter_context(self._journal_file(start))
+            loop = Loop(
+                self.recipe,
+                losses=self._losses(network, tokenizer, tables),
+                journal=Journal(stream, describe=lambda draw: _describe(tables[draw.task], draw)),
+                checkpoints=checkpoints,
+                listener=listener,
+                score=self._scorer(network, tokenizer, dev),
+            )
+            position = loop.run(start)
+        return self._finish(network, tokenizer, dev, checkpoints, position)
+
+    def _check_folder(self, *, resume: bool) -> None:
+        """A run never writes into what is not its own."""
+        if self.out.exists() and not self.out.is_dir():
+            raise TercetError(f"{self.out}: is a file; --out needs a folder.")
+        stored = self.out / _RECIPE
+        if not resume and self.out.is_dir() and any(self.out.iterdir()):
+            raise TercetError(
+                f"{self.out}: already holds files; use --resume to go on with the run in it, or "
+                "another --out."
+            )
+        if resume and stored.is_file() and Recipe.load(stored) != self.recipe:
+            raise TercetError(
+                f"{stored}: the run was begun with another recipe; give that one, with the same "
+                "--set, or begin a new run without --resume."
+            )
+
+    def _open_folder(self) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / _RECIPE).write_text(self.recipe.to_toml(), "utf-8")
+
+    def _build(self) -> tuple[Network, Tokenizer]:
+        spec = self.recipe.encoder
+        folder = weights.resolve(spec.name)
+        tokenizer = Tokenizer.load(folder)
+        encoder = load_encoder(
+            folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout
+        )
+        tokenizer.check_fits(encoder.config.vocabulary)
+        if spec.max_tokens > encoder.config.max_tokens:
+            raise TercetError(
+                f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "
+                f"{encoder.config.max_tokens} at most."
+            )
+        if spec.pooling == "pooler" and encoder.pooler is None:
+            raise TercetError(
+                f"`encoder.pooling` is pooler, but {spec.name} has no pooler; use mean or cls."
+            )
+        torch.manual_seed(self.recipe.seed)
+        network = Network(encoder, pooling=spec.pooling, tasks=self.recipe.tasks)
+        return network.to(self.world.device), tokenizer
+
+    def _tables(self, split: Any, tokenizer: Tokenizer) -> dict[str, TaskTable]:
+        """The tables of a split: of all tasks that train, or of all that are scored."""
+        training = {name for stage in self.recipe.stages for name in self.recipe.stage_tasks(stage)}
+        tables = {}
+        for name, task in self.recipe.tasks.items():
+            if (name in training) if split == "train" else task.predicts:
+                table = load_table(
+                    task, split, self.data, tokenizer, limit=self.recipe.encoder.max_tokens
+                )
+                self.listener.say(self._table_line(name, split, table))
+                tables[name] = table
+        return tables
+
+    def _table_line(self, name: str, split: str, table: TaskTable) -> str:
+        limit = self.recipe.encoder.max_tokens
+        cut = sum(int((column.lengths > limit).sum()) for column in table.columns)
+        notes = [f"{name} {split}: {len(table):,} rows"]
+        notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
+        return "; ".join(notes) + f". {describe_skipped(table.skipped)}".rstrip()
+
+    def _losses(
+        self, network: Network, tokenizer: Tokenizer, tables: dict[str, TaskTable]
+    ) -> Losses:
+        return Losses(
+            network=network,
+            tasks=self.recipe.tasks,
+            tables=tables,
+            template=tokenizer.template,
+            max_tokens=self.recipe.encoder.max_tokens,
+            world=self.world,
+        )
+
+    def _journal_file(self, start: Checkpoint | None) -> BinaryIO:
+        if not self.world.leads:
+            return Path(os.devnull).open("wb")
+        length = int(start.state["journal"]) if start is not None else 0
+        return open_journal(self.out / _METRICS, length=length)
+
+    def _scorer(
+        self, network: Network, tokenizer: Tokenizer, dev: dict[str, TaskTable]
+    ) -> Callable[[], tuple[Metrics, float]] | None:
+        if not any(task.predicts for task in self.recipe.tasks.values()):
+            return None
+        rows = self.recipe.evaluation.rows
+
+        def score() -> tuple[Metrics, float]:
+            metrics = self._metrics(network, tokenizer, dev, rows=rows)
+            return metrics, score_of(metrics, self.recipe.tasks, self.recipe.evaluation.score)
+
+        return score
+
+    def _metrics(
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        dev: dict[str, TaskTable],
+        *,
+        rows: int | None = None,
+    ) -> Metrics:
+        return score_tables(
+            network,
+            dev,
+            self.recipe.tasks,
+            tokenizer.template,
+            self.recipe.encoder.max_tokens,
+            rows,
+            bf16=self.world.device.type == "cuda",
+        )
+
+    def _finish(
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        dev: dict[str, TaskTable],
+        checkpoints: Checkpoints,
+        position: Position,
+    ) -> RunResult | None:
+        """Write the model folder, and last the summary that says that the run is done."""
+        if not self.world.leads:
+            self.world.wait()
+            return None
+        kept = position.total
+        if self.recipe.evaluation.keep == "best" and position.best is not None:
+            network.load_state_dict(checkpoints.best(position.best_step))
+            kept = position.best_step
+        metrics = self._metrics(network, tokenizer, dev)
+        spec = self.recipe.encoder
+        info = ModelInfo(
+            encoder=spec.name,
+            pooling=spec.pooling,
+            max_tokens=spec.max_tokens,
+            tasks=self.recipe.tasks,
+            recipe=self.recipe.name,
+            metrics=metrics,
+        )
+        save_model_folder(self.out / _MODEL, Parts(network, tokenizer, info))
+        summary = {"steps": position.total, "kept": kept, "score": position.best, "dev": metrics}
+        aside = self.out / f".{_SUMMARY}.new"
+        aside.write_text(json.dumps(summary, indent=1), "utf-8")
+        aside.rename(self.out / _SUMMARY)
+        self.listener.say(f"The model is the one after step {kept} of {position.total}.")
+        self.world.wait()
+        return RunResult(self.out / _MODEL, metrics)
+
+    def _finished(self) -> RunResult | None:
+        if not self.world.leads:
+            return None
+        summary = json.loads((self.out / _SUMMARY).read_text("utf-8"))
+        return RunResult(self.out / _MODEL, summary["dev"])
+
+    def _with_curves(self, listener: Listener) -> Listener:
+        if not self.world.leads:
+            return listener
+        from tercet.train.curves import Curves
+
+        return Curves(self.out / "tensorboard", listener)
+
+
+class Silent:
+    """The listener of the processes that do not lead."""
+
+    def say(self, sentence: str) -> None: ...
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
+    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
+    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
+    def end_stage(self) -> None: ...
+
+
+def _where(start: Checkpoint | None) -> str:
+    if start is None:
+        return "No checkpoint to resume from: the run begins anew."
+    return f"Resuming after step {start.state['position']['total']}."
+
+
+def _describe(table: TaskTable, draw: Draw) -> str:
+    """Where the first and the last rows of a batch stand, for messages."""
+    return f"a batch of {len(draw.rows)} rows from {table.where(int(draw.rows[0]))} to " + (
+        table.where(int(draw.rows[-1]))
+    )

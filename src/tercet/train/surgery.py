@@ -1,0 +1,71 @@
+"""Gradient surgery: the weights with which the tasks' gradients are added up.
+
+The algorithms are torchjd's; they see only the small matrix of inner products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torchjd.aggregation import (
+    AlignedMTLWeighting,
+    CAGradWeighting,
+    DualProjWeighting,
+    GradVacWeighting,
+    IMTLGWeighting,
+    MGDAWeighting,
+    PCGradWeighting,
+    UPGradWeighting,
+)
+
+from tercet.errors import TercetError
+from tercet.specs import Surgery
+
+_BUILDERS: dict[Surgery, Callable[[], nn.Module]] = {
+    "pcgrad": PCGradWeighting,
+    "gradvac": GradVacWeighting,
+    "upgrad": UPGradWeighting,
+    # CAGrad's own paper recommends c = 0.5 for its supervised tasks.
+    "cagrad": lambda: CAGradWeighting(c=0.5),
+    "mgda": MGDAWeighting,
+    "aligned-mtl": AlignedMTLWeighting,
+    "imtl-g": IMTLGWeighting,
+    "dualproj": DualProjWeighting,
+}
+
+
+class Surgeon:
+    """One algorithm at work in a stage; some remember earlier steps."""
+
+    def __init__(self, name: Surgery) -> None:
+        try:
+            self._weighting = _BUILDERS[name]()
+        except ImportError as error:
+            raise TercetError(
+                f"surgery {name!r} needs further packages: pip install 'tercet[surgery]'."
+            ) from error
+
+    def weights(self, gramian: Tensor) -> Tensor:
+        """Gram matrix of the tasks' gradients [tasks, tasks] to weights [tasks]."""
+        weights: Tensor = self._weighting(gramian)
+        return weights
+
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers."""
+        return dict(self._weighting.state_dict())
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Remember what another one did."""
+        if state:
+            tasks = next(iter(state.values())).shape[0]
+            # The memory takes its shape at the first call.
+            self.weights(torch.eye(tasks))
+            self._weighting.load_state_dict(dict(state))
+
+
+def cosines(gramian: Tensor) -> Tensor:
+    """Cosines between the tasks' gradients, [tasks, tasks]; a zero gradient gives 0."""
+    norms = gramian.diagonal().clamp(min=0.0).sqrt()
+    return gramian / torch.outer(norms, norms).clamp(min=torch.finfo(gramian.dtype).tiny)
