@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tercet
+from tercet.cli.app import main
+
+TEXTS = ["a film", "An hour too long, and dull!"]
+
+
+@pytest.fixture
+def export(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Exit code, stdout and stderr of a call."""
+
+    def run(*arguments: object) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tercet", "export", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        told = capsys.readouterr()
+        return end.value.code, told.out, told.err
+
+    return run
+
+
+def test_an_export_embeds_as_the_model_does(export, tiny_mpnet: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    out = tmp_path / "exported"
+    code, told, talk = export(tiny_mpnet, "--format", "sentence-transformers", "--out", out)
+    assert (code, told) == (0, "")
+    assert str(out) in talk
+    ours = tercet.load(tiny_mpnet, device="cpu").embed(TEXTS)
+    assert np.abs(SentenceTransformer(str(out), device="cpu").encode(TEXTS) - ours).max() < 1e-5
+    assert (tercet.load(out, device="cpu").embed(TEXTS) == ours).all()
+
+
+def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "thesis.txt").write_text("mine", "utf-8")
+    new = tmp_path / "new"
+    for arguments, told in [
+        ([tiny_mpnet, "--out", full], "not overwritten"),
+        ([full, "--out", new], "is no model"),
+        ([tiny_mpnet, "--out", new, "--format", "pickle"], "--format"),
+        ([tiny_mpnet], "--out"),
+    ]:
+        code, out, talk = export(*arguments)
+        assert (code, out) == (2, "")
+        assert told in talk
+        assert talk.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tercet.data.table import load_table
+from tercet.errors import TercetError
+from tercet.evaluate.results import overall_of, score_of
+from tercet.evaluate.tasks import evaluate_tasks, score_tables
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
+
+MLP = {"kind": "mlp"}
+BLOCKS: dict[str, Any] = {
+    "sentiment": {
+        "data": {"layout": "cs224n-sst"},
+        "labels": ["0", "1", "2", "3", "4"],
+        "single": {"head": MLP, "objective": {"kind": "cross-entropy"}},
+    },
+    "paraphrase": {
+        "data": {"layout": "cs224n-quora", "on_bad_row": "skip"},
+        "labels": ["different", "paraphrase"],
+        "cross": {"head": MLP, "objective": {"kind": "binary-cross-entropy"}},
+    },
+    "similarity": {
+        "data": {"layout": "cs224n-sts"},
+        "range": [0, 5],
+        "bi": {
+            "head": {"kind": "cosine"},
+            "objective": {"kind": "mean-squared-error", "targets": [0, 1]},
+        },
+        "cross": {"head": MLP, "objective": {"kind": "mean-squared-error"}},
+    },
+    "shape": {
+        "data": {"layout": "quora-positives"},
+        "bi": {"objective": {"kind": "multiple-negatives-ranking"}},
+    },
+}
+TASKS = {name: TaskSpec.model_validate(block) for name, block in BLOCKS.items()}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def model(tiny_encoder: Path) -> Model:
+    torch.manual_seed(0)
+    network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=TASKS)
+    info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=64, tasks=TASKS)
+    return Model(network, Tokenizer.load(tiny_encoder), info)
+
+
+def read(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Path) -> None:
+    result = evaluate_tasks(model, sample_data)
+    rows = read(sample_data, "ids-sst-dev.csv")
+    labels = [int(row["sentiment"]) for row in rows]
+    found = [sentiment.label for sentiment in model.sentiment([row["sentence"] for row in rows])]
+    accuracy = result.tasks["sentiment"].gears["single"]["accuracy"]
+    assert accuracy.value == pytest.approx(np.mean(np.equal(labels, found)))
+    assert accuracy.interval[0] <= accuracy.value <= accuracy.interval[1]
+
+    rows = read(sample_data, "sts-dev.csv")
+    grades = [float(row["similarity"]) for row in rows]
+    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    for gear in ("cross", "bi"):
+        expected = np.corrcoef(grades, model.similarity(pairs, gear))[0, 1]
+        figure = result.tasks["similarity"].gears[gear]["pearson"]
+        assert figure.value == pytest.approx(expected, abs=1e-5)
+        assert figure.interval[0] < figure.value < figure.interval[1]
+
+
+def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> None:
+    result = evaluate_tasks(model, sample_data, intervals=False)
+    measured = {
+        (name, gear): list(figures)
+        for name, task in result.tasks.items()
+        for gear, figures in task.gears.items()
+    }
+    assert measured == {
+        ("sentiment", "single"): ["accuracy", "macro-f1"],
+        ("paraphrase", "cross"): ["accuracy", "macro-f1", "f1"],
+        ("similarity", "cross"): ["pearson", "spearman"],
+        ("similarity", "bi"): ["pearson", "spearman"],
+    }
+    chosen = [
+        result.tasks["sentiment"].gears["single"]["accuracy"].value,
+        result.tasks["paraphrase"].gears["cross"]["accuracy"].value,
+        result.tasks["similarity"].gears["cross"]["pearson"].value,
+    ]
+    assert result.overall["mean"] == pytest.approx(np.mean(chosen))
+    chosen[2] = (chosen[2] + 1) / 2
+    assert result.overall["mean-shifted"] == pytest.approx(np.mean(chosen))
+
+
+def test_scores_inside_training_are_the_same_figures(model, sample_data: Path) -> None:
+    specs = {name: task for name, task in TASKS.items() if task.predicts}
+    tables = {
+        name: load_table(spec, "dev", sample_data, model.tokenizer, limit=64)
+        for name, spec in specs.items()
+    }
+    model.network.train()
+    told = []
+    metrics = score_tables(
+        model.network,
+        tables,
+        TASKS,
+        model.tokenizer.template,
+        64,
+        rows=20,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert model.network.training
+    assert told[-1] == (80, 80)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert metrics == evaluate_tasks(model, sample_data, rows=20, intervals=False).metrics
+    assert score_of(metrics, TASKS, "mean") == overall_of(metrics, TASKS)["mean"]
+    spearman = metrics["similarity"]["cross"]["spearman"]
+    assert score_of(metrics, TASKS, "similarity.spearman") == spearman
+    with pytest.raises(TercetError, match="measured by pearson, spearman"):
+        score_of(metrics, TASKS, "similarity.f1")
+
+
+def test_rows_without_a_label_are_counted(model, sample_data: Path, tmp_path: Path) -> None:
+    lines = (sample_data / "quora-dev.csv").read_text("utf-8").splitlines()
+    spoilt = [*lines[:3], lines[3].rpartition("\t")[0] + "\t", *lines[4:]]
+    (tmp_path / "quora-dev.csv").write_text("\n".join(spoilt) + "\n", "utf-8")
+    chosen = {"paraphrase": TASKS["paraphrase"]}
+    task = evaluate_tasks(model, tmp_path, tasks=chosen, intervals=False).tasks["paraphrase"]
+    assert [row.line for row in task.skipped] == [4]
+    assert task.rows == len(lines) - 2
+    assert task.files == ["quora-dev.csv"]
+
+
+def test_an_undefined_figure_counts_as_nothing() -> None:
+    specs = {name: TASKS[name] for name in ("sentiment", "similarity")}
+    metrics = {
+        "sentiment": {"single": {"accuracy": 0.5, "macro-f1": 0.4}},
+        "similarity": {"cross": {"pearson": None, "spearman": None}, "bi": {"pearson": 0.9}},
+    }
+    assert overall_of(metrics, specs) == {"mean": 0.25, "mean-shifted": 0.5}
+    assert score_of(metrics, specs, "similarity.pearson") == 0
+
+
+def test_a_metric_that_does_not_fit_the_classes_is_told() -> None:
+    spec = TASKS["sentiment"].model_copy(update={"metric": "f1"})
+    metrics = {"sentiment": {"single": {"accuracy": 0.5, "macro-f1": 0.4}}}
+    with pytest.raises(TercetError, match="does not fit 5 classes: use one of accuracy, macro-f1"):
+        overall_of(metrics, {"sentiment": spec})
+
+
+def test_a_model_without_heads_has_nothing_to_measure(tiny_encoder, sample_data) -> None:
+    import tercet
+
+    with pytest.raises(TercetError, match="can only embed"):
+        evaluate_tasks(tercet.load(tiny_encoder), sample_data)
