@@ -124,7 +124,8 @@ def _epoch(spec: ScheduleSpec, passes: Mapping[str, int]) -> NDArray[np.bool_]:
 
 
 def _one_hot(chosen: NDArray[np.int64], tasks: int) -> NDArray[np.bool_]:
-    return chosen[:, None] == np.arange(tasks)
+    hot: NDArray[np.bool_] = chosen[:, None] == np.arange(tasks)
+    return hot
 
 
 def _round_robin(order: list[int], passes: list[int], *, cycle: bool) -> list[int]:
