@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from tercet.specs import (
     TaskSpec,
 )
 
+TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+
 
 class Recipe(Spec):
     """Everything that decides a run, but for where its data lies and where it writes."""
@@ -37,7 +40,7 @@ class Recipe(Spec):
     """The public report whose experiment this is."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
     encoder: EncoderSpec
-    tasks: Annotated[dict[str, TaskSpec], Field(min_length=1)]
+    tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
     stages: Annotated[list[StageSpec], Field(min_length=1)]
     evaluation: EvaluationSpec = EvaluationSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
@@ -58,7 +61,8 @@ class Recipe(Spec):
     def from_tree(cls, tree: dict[str, Any], *, where: str) -> Self:
         """Check a parsed recipe; the first mistake is told with its path."""
         try:
-            return cls.model_validate(tree)
+            # By way of JSON, where strictness still lets a list be a tuple and 1 be 1.0.
+            return cls.model_validate_json(json.dumps(tree, default=str), strict=True)
         except ValidationError as error:
             raise TercetError(f"{where}: {_explain(cls, error.errors()[0])}") from error
 
@@ -71,32 +75,43 @@ class Recipe(Spec):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for stage in self.stages:
-            named = [*(stage.tasks or []), *(stage.schedule.order or [])]
-            named += list(stage.schedule.weights or {})
-            named += [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
-            for task in named:
-                if task not in self.tasks:
-                    raise ValueError(
-                        f"stage `{stage.name}` names task `{task}`, but the tasks are "
-                        f"{', '.join(self.tasks)}{_suggest(task, self.tasks)}"
-                    )
+            frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
+            _check_names(f"stage `{stage.name}`", [*(stage.tasks or []), *frozen], self.tasks)
+            training = self.stage_tasks(stage)
+            order, weights = stage.schedule.order, stage.schedule.weights
+            _check_names(f"the order of stage `{stage.name}`", order or [], training)
+            _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
+            if order is not None and (left := [task for task in training if task not in order]):
+                raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
         self._check_score()
         return self
 
     def _check_score(self) -> None:
         score = self.evaluation.score
-        scored = [name for name, task in self.tasks.items() if task.predicts]
-        task, _, metric = score.partition(".")
-        if score in ("mean", "mean-shifted") or (task in scored and metric):
-            return
-        raise ValueError(
-            f"evaluation.score {score!r} is neither mean nor mean-shifted nor TASK.METRIC of one "
-            f"of the tasks {', '.join(scored)}"
-        )
+        figures = [
+            f"{name}.{metric}"
+            for name, task in self.tasks.items()
+            if task.predicts
+            for metric in task.metrics
+        ]
+        if score not in ("mean", "mean-shifted", *figures):
+            raise ValueError(
+                f"evaluation.score {score!r} is none of mean, mean-shifted, {', '.join(figures)}"
+            )
 
     def stage_tasks(self, stage: StageSpec) -> list[str]:
         """Names of the tasks that train in a stage."""
         return stage.tasks if stage.tasks is not None else list(self.tasks)
+
+
+def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None:
+    known = list(tasks)
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"{where} names task `{name}`, but the tasks are {', '.join(known)}"
+                f"{_suggest(name, known)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +202,13 @@ def _descend(node: Any, part: str, override: str) -> Any:
 
 def _position(items: list[Any], part: str, override: str) -> int:
     """Stages are addressed by number from 0 or by their name."""
-    names = [item.get("name") if isinstance(item, dict) else None for item in items]
-    if part in names:
+    names = [item["name"] for item in items if isinstance(item, dict) and "name" in item]
+    if part in names and len(names) == len(items):
         return names.index(part)
     if part.isdecimal() and int(part) < len(items):
         return int(part)
-    raise TercetError(
-        f"--set {override}: `{part}` is neither a number from 0 to {len(items) - 1} nor one of "
-        f"the names {', '.join(str(name) for name in names)}."
-    )
+    named = f" nor one of the names {', '.join(names)}" if names else ""
+    raise TercetError(f"--set {override}: `{part}` is no number from 0 to {len(items) - 1}{named}.")
 
 
 def _value(text: str) -> Any:
@@ -207,17 +220,36 @@ def _value(text: str) -> Any:
 
 
 def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
-    path = [part for part in error["loc"] if part not in _KINDS]
+    path = _path(error["loc"])
     key = f"`{'.'.join(map(str, path))}`" if path else "the recipe"
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {key}{_suggest(str(path[-1]), _keys_at(model, path[:-1]))}."
-    if error["type"] == "missing":
-        return f"key {key} is missing."
-    if error["type"] == "value_error":
-        return f"{key}: {error['msg'].removeprefix('Value error, ')}."
-    shown = repr(error["input"])
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            return f"unknown key {key}{_suggest(str(path[-1]), _keys_at(model, path[:-1]))}."
+        case "missing":
+            return f"key {key} is missing."
+        case "union_tag_not_found":
+            return f"{key} needs a `kind`."
+        case "union_tag_invalid":
+            known = context["expected_tags"].replace("'", "")
+            hint = _suggest(context["tag"], known.split(", "))
+            return f"{key} has the unknown kind `{context['tag']}`{hint}: use one of {known}."
+        case "value_error":
+            return f"{key}: {context['error']}."
+    shown = json.dumps(error["input"])
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return f"{key} is {shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
+
+
+def _path(places: tuple[int | str, ...]) -> list[int | str]:
+    """Where a mistake stands in the file: without the levels that only the types have."""
+    kept: list[int | str] = []
+    for place in places:
+        is_kind = kept[-1:] in (["head"], ["objective"]) and place in _KINDS
+        is_type = len(kept) >= 4 and place in ("constrained-str", "constrained-int")
+        if not (is_kind or is_type):
+            kept.append(place)
+    return kept
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
@@ -238,5 +270,6 @@ def _models_in(note: Any) -> list[type[BaseModel]]:
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    others = [name for name in known if name != word]
+    nearest = difflib.get_close_matches(word, others, n=1, cutoff=0.6)
     return f" (did you mean `{nearest[0]}`?)" if nearest else ""

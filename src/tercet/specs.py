@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Gear = Literal["single", "bi", "cross"]
 PoolingName = Literal["cls", "pooler", "mean", "max"]
@@ -18,10 +18,19 @@ Metric = Literal["accuracy", "f1", "macro-f1", "pearson", "spearman"]
 Surgery = Literal[
     "pcgrad", "gradvac", "upgrad", "cagrad", "mgda", "aligned-mtl", "imtl-g", "dualproj"
 ]
-Column = str | int
+Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def _rises(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] >= bounds[1]:
+        raise ValueError(f"{list(bounds)} must go from low to high")
+    return bounds
+
+
+Interval = Annotated[tuple[float, float], AfterValidator(_rises)]
 
 _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|heads\.[^.]+")
 
@@ -132,13 +141,13 @@ class BinaryCrossEntropySpec(Spec):
 
 class MeanSquaredErrorSpec(Spec):
     kind: Literal["mean-squared-error"] = "mean-squared-error"
-    targets: tuple[float, float] | None = None
+    targets: Interval | None = None
     """The task's label range is scaled onto this one; unscaled when left open."""
 
 
 class MeanAbsoluteErrorSpec(Spec):
     kind: Literal["mean-absolute-error"] = "mean-absolute-error"
-    targets: tuple[float, float] | None = None
+    targets: Interval | None = None
 
 
 class SimCSESpec(Spec):
@@ -194,7 +203,7 @@ class TaskSpec(Spec):
     data: DataSpec
     labels: Annotated[list[str], Field(min_length=2)] | None = None
     """Names of the classes, in the order of their numbers from 0."""
-    range: tuple[float, float] | None = None
+    range: Interval | None = None
     """Lowest and highest label of a graded task."""
     metric: Metric | None = None
     """The figure that stands for this task: accuracy of classes, pearson of grades."""
@@ -225,8 +234,15 @@ class TaskSpec(Spec):
         return any(not spec.on_vectors for spec in self.gears.values())
 
     @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What predictions of this task are measured by; the first stands for it by default."""
+        if self.labels is None:
+            return ("pearson", "spearman")
+        return ("accuracy", "macro-f1", "f1") if len(self.labels) == 2 else ("accuracy", "macro-f1")
+
+    @property
     def chosen_metric(self) -> Metric:
-        return self.metric or ("accuracy" if self.labels else "pearson")
+        return self.metric or self.metrics[0]
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -234,14 +250,13 @@ class TaskSpec(Spec):
             raise ValueError("needs a gear: `single`, `bi` or `cross`")
         if self.labels is not None and self.range is not None:
             raise ValueError("has `labels` (classes) or `range` (grades), not both")
-        if self.range is not None and self.range[0] >= self.range[1]:
-            raise ValueError(f"`range` {list(self.range)} must go from low to high")
+        if self.labels is not None and len(set(self.labels)) < len(self.labels):
+            raise ValueError("`labels` names a class twice")
         for gear, spec in self.gears.items():
             _check_gear(self, gear, spec)
-        graded = self.chosen_metric in ("pearson", "spearman")
-        if self.predicts and graded == (self.labels is not None):
-            fitting = "accuracy, f1 or macro-f1" if self.labels else "pearson or spearman"
-            raise ValueError(f"`metric` {self.chosen_metric!r} does not fit; use {fitting}")
+        if self.chosen_metric not in self.metrics:
+            fitting = ", ".join(self.metrics)
+            raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
         return self
 
 
@@ -268,7 +283,7 @@ class ScheduleSpec(Spec):
     ] = "round-robin"
     """sequential: whole passes in order; round-robin: batch by batch in order; random: drawn by
     `weights`; proportional: by size; temperature: by size to the power 1/`temperature`; annealed:
-    from proportional to nearly equal; together: one batch of every task each step, losses summed."""
+    from proportional to nearly equal; together: a batch of every task each step, losses summed."""
     order: list[str] | None = None
     """Of sequential and round-robin; a task may stand in it several times."""
     weights: dict[str, Positive] | None = None
@@ -311,7 +326,7 @@ class OptimiserSpec(Spec):
 
 
 class StageSpec(Spec):
-    name: str = "train"
+    name: Annotated[str, Field(min_length=1)] = "train"
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
     """Which tasks train; all of them when left out."""
     schedule: ScheduleSpec = ScheduleSpec()
@@ -334,7 +349,9 @@ class StageSpec(Spec):
     @classmethod
     def _parts_exist(cls, parts: list[str]) -> list[str]:
         for part in parts:
-            if not _FREEZABLE.fullmatch(part):
+            bounds = [int(number) for number in re.findall(r"\d+", part.removeprefix("heads."))]
+            falls = part.startswith("layers.") and bounds != sorted(bounds)
+            if falls or not _FREEZABLE.fullmatch(part):
                 raise ValueError(
                     f"{part!r} is no part: use encoder, embeddings, layers.N, layers.N-M, pooler "
                     "or heads.TASK"
