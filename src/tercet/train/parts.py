@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
@@ -56,18 +56,22 @@ def _prefixes(part: str, layers: int) -> list[str]:
 
 
 def build_optimiser(network: Network, spec: OptimiserSpec) -> torch.optim.AdamW:
-    """AdamW over what trains; no decay on biases and norms."""
+    """AdamW over what trains."""
+    return adamw(network.named_parameters(), spec)
+
+
+def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -> torch.optim.AdamW:
+    """AdamW over the named parameters that train; no decay on biases and norms."""
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in network.named_parameters():
+    for name, parameter in parameters:
         if parameter.requires_grad:
-            of_head = name.startswith("heads.") and spec.head_lr is not None
-            lr = spec.head_lr if of_head and spec.head_lr is not None else spec.lr
+            lr = spec.head_lr or spec.lr if name.startswith("heads.") else spec.lr
             decay = spec.weight_decay if parameter.ndim >= 2 else 0.0
             groups.setdefault((lr, decay), []).append(parameter)
     return torch.optim.AdamW(
         [
-            {"params": parameters, "lr": lr, "peak_lr": lr, "weight_decay": decay}
-            for (lr, decay), parameters in groups.items()
+            {"params": members, "lr": lr, "peak_lr": lr, "weight_decay": decay}
+            for (lr, decay), members in groups.items()
         ],
         betas=spec.betas,
         eps=spec.eps,
