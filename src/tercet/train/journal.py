@@ -54,7 +54,9 @@ class StepRecord:
 def open_journal(file: Path, *, length: int) -> BinaryIO:
     """The file to append to; of an older one only the first `length` bytes are kept."""
     stream = file.open("ab")
-    stream.truncate(length)
+    # A shorter file stays as it is: truncating would fill it up with zeros.
+    stream.truncate(min(length, stream.tell()))
+    stream.seek(0, os.SEEK_END)
     return stream
 
 
@@ -73,13 +75,13 @@ class Journal:
     def flush(self) -> tuple[list[dict[str, Any]], int]:
         """Write the steps held back; their lines, and how many rows they trained on.
 
-        A loss that is not finite is an error that names the task, the step and the batch.
+        A loss or gradient that is not finite is an error that names task, step and batch.
         """
         records, self._waiting = self._waiting, []
         lines = []
         for record in records:
             line = record.line()
-            self._check_finite(record, line["loss"])
+            self._check_finite(record, line)
             lines.append(line)
             self._append(line)
         self._stream.flush()
@@ -98,12 +100,21 @@ class Journal:
     def _append(self, line: Mapping[str, Any]) -> None:
         self._stream.write(json.dumps(line).encode() + b"\n")
 
-    def _check_finite(self, record: StepRecord, losses: Mapping[str, float]) -> None:
+    def _check_finite(self, record: StepRecord, line: Mapping[str, Any]) -> None:
         for draw in record.draws:
-            if not math.isfinite(losses[draw.task]):
-                raise TercetError(
-                    f"the loss of task `{draw.task}` became {losses[draw.task]} at step "
-                    f"{record.step} of stage `{record.stage}`, on {self._describe(draw)}; the last "
-                    "good checkpoint is kept: lower the learning rate or look at these rows, and "
-                    "go on with --resume."
-                )
+            if not math.isfinite(loss := line["loss"][draw.task]):
+                raise self._not_finite(record, [draw], "loss", loss)
+        if not math.isfinite(line["norm"]):
+            # The step has spoilt the weights, though its losses do not show it yet.
+            raise self._not_finite(record, record.draws, "gradient", line["norm"])
+
+    def _not_finite(
+        self, record: StepRecord, draws: Sequence[Draw], what: str, value: float
+    ) -> TercetError:
+        tasks = " and ".join(f"`{draw.task}`" for draw in draws)
+        batches = " and ".join(map(self._describe, draws))
+        return TercetError(
+            f"the {what} of task {tasks} became {value} at step {record.step} of stage "
+            f"`{record.stage}`, on {batches}; the last good checkpoint is kept: mend these rows and "
+            "go on with --resume, or begin a new run with a lower learning rate."
+        )
