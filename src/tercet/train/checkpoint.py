@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ _STATE = "state.json"
 _NETWORK = "network.safetensors"
 _OPTIMISER = "optimiser.safetensors"
 _SURGERY = "surgery.safetensors"
+_WHOLE = frozenset({_STATE, _NETWORK, _OPTIMISER, _SURGERY})
 _PREFIX = "step-"
 _BEST = "best-"
 
@@ -72,7 +73,7 @@ class Checkpoints:
     def newest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; those that are not are named and passed over."""
         for folder in reversed(self._steps()):
-            fault = _fault(folder)
+            fault = _fault(folder, _WHOLE)
             if fault is None:
                 return _load(folder)
             self._say(f"checkpoint {folder.name} is damaged ({fault}); trying the one before it.")
@@ -81,7 +82,7 @@ class Checkpoints:
     def best(self, step: int) -> dict[str, Tensor]:
         """The weights with the best score, which were those after `step` steps."""
         folder = self._folder / f"{_BEST}{step:08d}"
-        if (fault := _fault(folder)) is not None:
+        if (fault := _fault(folder, {_NETWORK})) is not None:
             raise TercetError(f"{folder}: the best checkpoint is damaged ({fault}).")
         return load_file(folder / _NETWORK)
 
@@ -115,7 +116,9 @@ def _write(
 ) -> None:
     aside = target.with_name(f".{target.name}.new")
     try:
-        shutil.rmtree(aside, ignore_errors=True)
+        # Also what a kill left of other steps.
+        for stale in target.parent.glob(".*.new"):
+            shutil.rmtree(stale)
         aside.mkdir(parents=True)
         for name, tensors in files.items():
             save_file({key: value.contiguous() for key, value in tensors.items()}, aside / name)
@@ -142,10 +145,12 @@ def _replace(aside: Path, target: Path) -> None:
     _sync(target.parent)
 
 
-def _fault(folder: Path) -> str | None:
-    """What is wrong with a checkpoint, if anything."""
+def _fault(folder: Path, needed: Set[str]) -> str | None:
+    """What is wrong with a checkpoint that must have the needed files, if anything."""
     try:
         sums = json.loads((folder / _MANIFEST).read_text("utf-8"))
+        if missing := needed - sums.keys():
+            return f"{_MANIFEST} does not list {', '.join(sorted(missing))}"
         for name, expected in sums.items():
             if _sha256(folder / name) != expected:
                 return f"{name} does not match its sha256"
