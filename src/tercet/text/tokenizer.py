@@ -136,28 +136,10 @@ def _heal(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _before_fork() -> None:
-    # `tokenizers` warns in every forked child unless parallelism was decided before the fork.
-    if PARALLELISM not in os.environ:
-        os.environ[PARALLELISM] = "false"
-        _decided_here.append(True)
-
-
-def _after_fork_in_parent() -> None:
-    if _decided_here:
-        _decided_here.clear()
-        os.environ.pop(PARALLELISM, None)
-
-
 def _after_fork_in_child() -> None:
     # The parent's thread pool did not survive the fork; waiting for it would never end.
     os.environ[PARALLELISM] = "false"
 
 
-_decided_here: list[bool] = []
 if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=_after_fork_in_child)
