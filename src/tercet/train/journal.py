@@ -115,6 +115,6 @@ class Journal:
         batches = " and ".join(map(self._describe, draws))
         return TercetError(
             f"the {what} of task {tasks} became {value} at step {record.step} of stage "
-            f"`{record.stage}`, on {batches}; the last good checkpoint is kept: mend these rows and "
-            "go on with --resume, or begin a new run with a lower learning rate."
+            f"`{record.stage}`, on {batches}; the last good checkpoint is kept: mend these rows "
+            "and go on with --resume, or begin a new run with a lower learning rate."
         )
