@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.specs import ScheduleSpec
@@ -62,6 +62,7 @@ def everything(plan: Plan) -> list[list[tuple[str, list[int]]]]:
     return [[(d.task, d.rows.tolist()) for d in plan.draws(s)] for s in range(len(plan))]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SPECS), stages(), st.sampled_from([0.5, 1, 2, 3.5]))
 def test_each_pass_over_a_task_visits_every_row_once(
     spec: ScheduleSpec, stage: dict[str, Any], epochs: float
@@ -81,6 +82,7 @@ def test_each_pass_over_a_task_visits_every_row_once(
                 assert len(walked[-1]) == size - rows * (a_pass - 1)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SPECS), stages(), st.integers(1, 60), st.data())
 def test_a_step_looked_up_alone_is_the_step_walked_to(
     spec: ScheduleSpec, stage: dict[str, Any], steps: int, data: st.DataObject
@@ -178,6 +180,7 @@ def test_random_without_weights_is_even_whatever_the_sizes() -> None:
     assert shares(plan) == pytest.approx({"qqp": 0.5, "sts": 0.5}, abs=0.03)
 
 
+@settings(deadline=None)
 @given(stages(), st.integers(1, 3))
 def test_proportional_has_every_batch_of_every_task_once_an_epoch(
     stage: dict[str, Any], epochs: int

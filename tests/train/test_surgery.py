@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from tercet.errors import TercetError
+from tercet.specs import Surgery
+from tercet.train import surgery
+from tercet.train.surgery import Surgeon, cosines
+
+PLAIN: list[Surgery] = ["pcgrad", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
+
+
+def gramian(seed: int, tasks: int = 3) -> Tensor:
+    gradients = torch.randn(tasks, 8, generator=torch.Generator().manual_seed(seed))
+    return gradients @ gradients.T
+
+
+def weights(surgeon: Surgeon, seed: int) -> Tensor:
+    torch.manual_seed(seed)
+    return surgeon.weights(gramian(seed))
+
+
+def test_gradvac_goes_on_from_what_another_remembers() -> None:
+    unbroken, broken = Surgeon("gradvac"), Surgeon("gradvac")
+    for seed in range(4):
+        weights(unbroken, seed)
+        weights(broken, seed)
+    resumed, forgetful = Surgeon("gradvac"), Surgeon("gradvac")
+    resumed.restore({name: value.clone() for name, value in broken.state().items()})
+    differs = False
+    for seed in range(4, 10):
+        expected = weights(unbroken, seed)
+        assert weights(resumed, seed).equal(expected)
+        differs = differs or not weights(forgetful, seed).equal(expected)
+    assert differs
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_surgeon_that_has_not_worked_yet_can_be_restored_too(name: Surgery) -> None:
+    resumed = Surgeon(name)
+    resumed.restore(Surgeon(name).state())
+    assert weights(resumed, 1).equal(weights(Surgeon(name), 1))
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if name != "gradvac"])
+def test_the_others_remember_nothing(name: Surgery) -> None:
+    surgeon = Surgeon(name)
+    weights(surgeon, 0)
+    assert surgeon.state() == {}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_tasks_that_agree_are_not_set_against_each_other(name: Surgery) -> None:
+    found = Surgeon(name).weights(torch.tensor([[1.0, 0.5], [0.5, 1.0]]))
+    assert (found > 0).all()
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_pcgrad_takes_conflict_out() -> None:
+    gradients = torch.tensor([[1.0, 0.0], [-1.0, 1.0]])
+    combined = Surgeon("pcgrad").weights(gradients @ gradients.T) @ gradients
+    torch.testing.assert_close(combined, torch.tensor([0.5, 1.5]))
+
+
+@pytest.mark.parametrize("name", get_args(Surgery))
+def test_every_name_of_a_recipe_has_its_algorithm(
+    name: Surgery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking() -> None:
+        raise ImportError
+
+    assert name in surgery._BUILDERS
+    monkeypatch.setitem(surgery._BUILDERS, name, lacking)
+    with pytest.raises(TercetError, match=f"surgery '{name}' needs further packages: pip install"):
+        Surgeon(name)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 1000), st.integers(1, 5))
+def test_cosines(seed: int, tasks: int) -> None:
+    gradients = torch.randn(tasks, 8, generator=torch.Generator().manual_seed(seed))
+    expected = F.cosine_similarity(gradients[:, None], gradients[None], dim=-1)
+    torch.testing.assert_close(cosines(gradients @ gradients.T), expected)
+
+
+def test_a_zero_gradient_has_cosine_0() -> None:
+    gradients = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    assert cosines(gradients @ gradients.T).tolist() == [[1.0, 0.0], [0.0, 0.0]]
+
+
+def test_opposite_gradients_have_cosine_minus_1() -> None:
+    gradients = torch.tensor([[1e-4, 0.0], [-1e3, 0.0]])
+    torch.testing.assert_close(
+        cosines(gradients @ gradients.T), torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    )
