@@ -12,7 +12,7 @@ from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.plan import exact_blocks, padded_blocks
 
 CPU = torch.device("cpu")
-LENGTHS = st.lists(st.integers(1, 70), max_size=40)
+LENGTHS = st.lists(st.integers(1, 70) | st.integers(300, 500), max_size=40)
 
 
 def test_a_batch_keeps_its_tokens_and_gains_positions_and_rows(make_tokens):
@@ -67,6 +67,13 @@ def test_padded_blocks_give_each_token_a_slot_and_mark_the_rest(lengths):
     assert sorted(plan.arrays["slots"]) == list(np.flatnonzero(real))
     assert len(plan.shapes) <= 5
     assert all(length % 8 == 0 for _, length in plan.shapes)
+
+
+def test_padded_blocks_split_where_padding_would_cost_much():
+    typical = padded_blocks(np.arange(5, 40, dtype=np.int64))
+    assert typical.shapes == [(35, 40)]
+    outlier = padded_blocks(np.array([20] * 100 + [500], np.int64))
+    assert outlier.shapes == [(1, 504), (100, 24)]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

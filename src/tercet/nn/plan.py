@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Padded tokens that cost an accelerator about as much time as the launches of one more block.
+_WORTH_A_BLOCK = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
@@ -38,7 +41,7 @@ def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
 
 
 def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
-    """Few blocks, each of rows longer than half of it; the last takes all rows of 8 or fewer.
+    """Few blocks: rows of half a block's length or less get their own if that saves enough.
 
     On an accelerator launches cost more than padding. Lengths are multiples of 8, which its
     kernels want of a mask; tokens keep their places, so that a variable-length kernel needs
@@ -51,9 +54,10 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
     starts = np.empty(len(lengths), np.int64)
     base, end = 0, len(lengths)
     while end:
-        length = -(-int(ordered[end - 1]) // 8) * 8
-        shortest = length // 2 + 1 if length > 8 else 1
-        begin = int(np.searchsorted(ordered, shortest))
+        length = _padded_length(ordered[end - 1])
+        begin = int(np.searchsorted(ordered, length // 2, side="right"))
+        if begin and begin * (length - _padded_length(ordered[begin - 1])) < _WORTH_A_BLOCK:
+            begin = 0
         rows = end - begin
         starts[by_length[begin:end]] = base + np.arange(rows) * length
         if ordered[begin] < length:
@@ -64,6 +68,10 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
     first = np.cumsum(lengths) - lengths
     arrays["slots"] = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
     return HostPlan(shapes, arrays)
+
+
+def _padded_length(length: np.int64) -> int:
+    return -(-int(length) // 8) * 8
 
 
 def _shapes(counts: NDArray[np.integer], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:

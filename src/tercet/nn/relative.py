@@ -30,7 +30,8 @@ class RelativeBias(nn.Module):
         near = self.buckets[self.farthest - span + 1 : self.farthest + span]
         by_distance = self.table(near).t()
         # Row i holds distances -i .. span - 1 - i: the windows of `by_distance`, last first.
-        bias: Tensor = by_distance.unfold(1, span, 1).flip(1)
+        # Fused attention takes a bias only when its last dimension is contiguous.
+        bias: Tensor = by_distance.unfold(1, span, 1).flip(1).contiguous()
         return bias
 
 
