@@ -24,11 +24,18 @@ def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]
     for name, parameter in network.named_parameters():
         used = name.startswith(heads) or name.startswith("encoder.")
         parameter.requires_grad = used and not name.startswith((*frozen, *unused))
-    if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise TercetError(
-            f"stage `{stage.name}` freezes everything: nothing is left to train; "
-            "leave a part out of `freeze`."
-        )
+    _check_trains(network, stage, tasks)
+
+
+def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> None:
+    """Every task needs something to train: without, its loss has no gradient."""
+    trains = [name for name, parameter in network.named_parameters() if parameter.requires_grad]
+    for task in tasks:
+        if not any(name.startswith(("encoder.", f"heads.{task}.")) for name in trains):
+            raise TercetError(
+                f"stage `{stage.name}` freezes everything that task `{task}` could train; leave a "
+                "part out of `freeze`, or the task out of `tasks`."
+            )
 
 
 def set_modes(network: Network) -> None:
