@@ -94,13 +94,31 @@ class Loop:
                         self.position, stage=number, step=0, waited=0, ended=False
                     )
                     start = None
-                self._train_stage(self.recipe.stages[number], start, interrupted)
+                if self._stage(self.recipe.stages[number], start, interrupted):
+                    self.listener.say(
+                        f"Stopped and saved after step {self.position.total}; go on with --resume."
+                    )
+                    raise KeyboardInterrupt
         return self.position
 
-    def _train_stage(
+    def _stage(
         self, stage: StageSpec, start: Checkpoint | None, interrupted: Callable[[], bool]
-    ) -> None:
+    ) -> bool:
+        """Train a stage, told to the listener; whether it was interrupted."""
         plan = self._plan(stage)
+        self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
+        try:
+            return self._train_stage(stage, plan, start, interrupted)
+        finally:
+            self.listener.end_stage()
+
+    def _train_stage(
+        self,
+        stage: StageSpec,
+        plan: Plan,
+        start: Checkpoint | None,
+        interrupted: Callable[[], bool],
+    ) -> bool:
         self.network.zero_grad(set_to_none=True)
         choose_trainable(self.network, stage, tasks=plan.tasks)
         set_modes(self.network)
@@ -111,7 +129,6 @@ class Loop:
             if surgeon is not None:
                 surgeon.restore(start.surgery)
         rows = self._gradient_rows(plan, rows=len(plan.tasks) if surgeon is not None else 1)
-        self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
             factor = rate(stage.optimiser, step=step, steps=len(plan))
@@ -141,8 +158,8 @@ class Loop:
             if saving or stop or self.position.ended:
                 self._save(optimiser, surgeon)
             if stop:
-                raise KeyboardInterrupt
-        self.listener.end_stage()
+                return True
+        return False
 
     def _tell_steps(self) -> None:
         lines, rows = self.journal.flush()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,7 +29,9 @@ from tercet.train.distributed import World
 from tercet.train.journal import Journal, open_journal
 from tercet.train.loop import Listener, Loop, Position
 from tercet.train.losses import Losses
+from tercet.train.parts import choose_trainable
 from tercet.train.schedule import Draw
+from tercet.train.surgery import Surgeon
 
 _RECIPE, _METRICS, _SUMMARY, _MODEL = "recipe.toml", "metrics.jsonl", "summary.json", "model"
 
@@ -74,14 +76,32 @@ class Run:
         self.listener = listener if world.leads else Silent()
 
     def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
+        if self.world.leads:
+            self._check_folder(resume=resume)
         if resume and (self.out / _SUMMARY).is_file():
             self.listener.say(f"{self.out} is finished; there is nothing to resume.")
             return self._finished()
-        if self.world.leads:
-            self._check_folder(resume=resume)
         network, tokenizer = self._build()
         tables = self._tables("train", tokenizer)
         dev = self._tables("dev", tokenizer) if self.world.leads else {}
+        self._check_stages(network)
+        with _disk_told(self.out):
+            return self._train(
+                network, tokenizer, tables, dev, resume=resume, tensorboard=tensorboard
+            )
+
+    def _train(
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        tables: dict[str, TaskTable],
+        dev: dict[str, TaskTable],
+        *,
+        resume: bool,
+        tensorboard: bool,
+    ) -> RunResult | None:
+        """All that writes into the run folder."""
+        listener = self._with_curves(self.listener) if tensorboard else self.listener
         if self.world.leads:
             self._open_folder()
         self.world.wait()
@@ -91,9 +111,7 @@ class Run:
         start = checkpoints.newest() if resume else None
         if resume:
             self.listener.say(_where(start))
-        listener = self._with_curves(self.listener) if tensorboard else self.listener
-        with ExitStack() as stack:
-            stream = stack.enter_context(self._journal_file(start))
+        with self._journal_file(start) as stream:
             loop = Loop(
                 self.recipe,
                 losses=self._losses(network, tokenizer, tables),
@@ -110,7 +128,10 @@ class Run:
         if self.out.exists() and not self.out.is_dir():
             raise TercetError(f"{self.out}: is a file; --out needs a folder.")
         stored = self.out / _RECIPE
-        if not resume and self.out.is_dir() and any(self.out.iterdir()):
+        holds = self.out.is_dir() and any(path != self._new_recipe for path in self.out.iterdir())
+        if resume and holds and not stored.is_file():
+            raise TercetError(f"{self.out}: holds files, but no run to resume; give another --out.")
+        if not resume and holds:
             raise TercetError(
                 f"{self.out}: already holds files; use --resume to go on with the run in it, or "
                 "another --out."
@@ -121,9 +142,15 @@ class Run:
                 "--set, or begin a new run without --resume."
             )
 
+    @property
+    def _new_recipe(self) -> Path:
+        """Where the recipe is written before it is renamed; a kill may leave it behind."""
+        return self.out / f".{_RECIPE}.new"
+
     def _open_folder(self) -> None:
         self.out.mkdir(parents=True, exist_ok=True)
-        (self.out / _RECIPE).write_text(self.recipe.to_toml(), "utf-8")
+        self._new_recipe.write_text(self.recipe.to_toml(), "utf-8")
+        self._new_recipe.rename(self.out / _RECIPE)
 
     def _build(self) -> tuple[Network, Tokenizer]:
         spec = self.recipe.encoder
@@ -145,6 +172,13 @@ class Run:
         torch.manual_seed(self.recipe.seed)
         network = Network(encoder, pooling=spec.pooling, tasks=self.recipe.tasks)
         return network.to(self.world.device), tokenizer
+
+    def _check_stages(self, network: Network) -> None:
+        """Find out before anything is written what would stop a stage."""
+        for stage in self.recipe.stages:
+            choose_trainable(network, stage, tasks=self.recipe.stage_tasks(stage))
+            if stage.surgery is not None:
+                Surgeon(stage.surgery)
 
     def _tables(self, split: Any, tokenizer: Tokenizer) -> dict[str, TaskTable]:
         """The tables of a split: of all tasks that train, or of all that are scored."""
@@ -272,6 +306,18 @@ class Silent:
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
     def end_stage(self) -> None: ...
+
+
+@contextmanager
+def _disk_told(out: Path) -> Iterator[None]:
+    """Tell of a full disk, whose own error names no file."""
+    try:
+        yield
+    except OSError as error:
+        raise TercetError(
+            f"{error.filename or out}: cannot be written ({error.strerror or error}); make room on "
+            "the disk and go on with --resume."
+        ) from error
 
 
 def _where(start: Checkpoint | None) -> str:
