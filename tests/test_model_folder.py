@@ -116,7 +116,7 @@ def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path
         "Recipe: tercet/quick.",
         "| sentiment | bad / good \\| great | single | not measured |",
         "| similarity | a grade from 0 to 5 | bi | pearson 0.812, spearman undefined |",
-        "layout cs224n-sst",
+        "layout cs224n-sst; trained on ids-sst-train.csv; measured on ids-sst-dev.csv",
         "trained on a.csv",
         'model.predict("similarity", [("A", "B")])',
         "SentenceTransformer",

@@ -6,6 +6,7 @@ import json
 
 from pydantic import Field
 
+from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
 from tercet.specs import Count, DataSpec, PoolingName, Spec, TaskSpec
 
@@ -53,8 +54,8 @@ def _front_matter(info: ModelInfo) -> str:
 
 def _summary(info: ModelInfo, config: EncoderConfig) -> str:
     does = "embeds sentences"
-    if info.tasks:
-        does += f" and has heads for {_listed(list(info.tasks))}"
+    if headed := [name for name, task in info.tasks.items() if task.predicts]:
+        does += f" and has heads for {_listed(headed)}"
     lines = [
         "# A Tercet model",
         "",
@@ -74,8 +75,10 @@ def _tasks(info: ModelInfo) -> str:
         for gear, spec in task.gears.items():
             figures = (info.metrics or {}).get(name, {}).get(gear, {})
             told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
-            what = "nothing; it shapes the vectors" if spec.on_vectors else _labels(task)
-            lines.append(f"| {name} | {what} | {gear} | {told or 'not measured'} |")
+            what, measured = _labels(task), told or "not measured"
+            if spec.on_vectors:
+                what, measured = "nothing; it shapes the vectors", ""
+            lines.append(f"| {name} | {what} | {gear} | {measured} |")
     lines += ["", "Gear `cross` reads both sentences jointly; `bi` compares their vectors."]
     return "\n".join(lines)
 
@@ -119,9 +122,10 @@ def _data(info: ModelInfo) -> str:
 
 
 def _source(data: DataSpec) -> str:
+    train, dev = split_files(data, "train"), split_files(data, "dev")
     named = [f"layout {data.layout}"] if data.layout else []
-    named += [f"trained on {_listed(data.train)}"] if data.train else []
-    named += [f"measured on {_listed(data.dev)}"] if data.dev else []
+    named += [f"trained on {_listed(train)}"] if train else []
+    named += [f"measured on {_listed(dev)}"] if dev else []
     return "; ".join(named)
 
 

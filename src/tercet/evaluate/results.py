@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tercet.data.examples import BadRow
@@ -66,7 +67,8 @@ def _task_json(task: TaskResult) -> dict[str, Any]:
         "files": task.files,
         "rows": task.rows,
         "skipped": [
-            {"file": row.file, "line": row.line, "reason": row.reason} for row in task.skipped
+            {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
+            for row in task.skipped
         ],
         "metric": task.metric,
         "gears": {
