@@ -49,7 +49,7 @@ clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(INSTALL) -e '.[dev,tensorboard]'
+	$(INSTALL) -e '.[dev,surgery,tensorboard]'
 	@touch $@
 
 # Some systems split ensurepip from Python; their own pip then fills the new environment.

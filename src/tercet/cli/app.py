@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -66,6 +67,16 @@ def options(
     """
     if debug:
         os.environ["TERCET_DEBUG"] = "1"
+    log = logging.getLogger("tercet")
+    log.setLevel(logging.INFO)
+    log.handlers = [Talk()]
+
+
+class Talk(logging.Handler):
+    """Says on stderr what the rooms below report, such as where weights are fetched from."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr)
 
 
 def main() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tercet.cli.console import print_table, say
+from tercet.cli.console import print_table
 from tercet.errors import TercetError
 
 
@@ -33,7 +32,6 @@ def weights(
             raise TercetError(f"--out {out}: name the weights that are to be put there.")
         print_registry()
         return
-    tell_of("tercet.weights")
     if out is None:
         out = resolve(name)
     else:
@@ -49,15 +47,3 @@ def print_registry() -> None:
         for name, entry in REGISTRY.items()
     ]
     print_table(("name", "encoder", "hub id", "on this machine"), rows)
-
-
-def tell_of(logger: str) -> None:
-    """Say on stderr what a logger reports."""
-    log = logging.getLogger(logger)
-    log.setLevel(logging.INFO)
-    log.addHandler(_Talk())
-
-
-class _Talk(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage())
