@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,25 @@ class World:
         votes = torch.tensor(float(flag), device=self.device)
         self.sum_(votes)
         return votes.item() > 0.0
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """Around what may be a mistake on any process: all go on or none does.
+
+        The first process that failed tells why; the others end without a word.
+        """
+        failure: TercetError | None = None
+        try:
+            yield
+        except TercetError as error:
+            failure = error
+        failed = torch.zeros(self.size, device=self.device)
+        failed[self.rank] = float(failure is not None)
+        self.sum_(failed)
+        if failure is not None and not failed[: self.rank].any():
+            raise failure
+        if failed.any():
+            raise TercetError("")
 
     def wait(self) -> None:
         """Until every process has come here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +27,8 @@ from tercet.train.surgery import Surgeon, cosines
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
 _STEPS_A_FLUSH = {"cuda": 20}
+# Seconds; torchrun passes a Ctrl-C on to processes that the terminal has told already.
+_SAME_INTERRUPT = 1.0
 
 
 class Listener(Protocol):
@@ -286,17 +289,19 @@ class Loop:
 
 @contextmanager
 def _interrupt_noticed() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is noted, for the loop to end at a step's end; a second one is not."""
-    noticed = False
+    """The first Ctrl-C is noted, for the loop to end at a step's end; a later one goes through."""
+    first: float | None = None
     before = signal.getsignal(signal.SIGINT)
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal noticed
-        noticed = True
-        signal.signal(signal.SIGINT, before)
+        nonlocal first
+        if first is None:
+            first = time.monotonic()
+        elif time.monotonic() - first > _SAME_INTERRUPT:
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: noticed
+        yield lambda: first is not None
     finally:
         signal.signal(signal.SIGINT, before)

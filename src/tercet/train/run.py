@@ -76,16 +76,18 @@ class Run:
         self.listener = listener if world.leads else Silent()
 
     def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
-        if self.world.leads:
-            self._check_folder(resume=resume)
+        with self.world.in_step():
+            if self.world.leads:
+                self._check_folder(resume=resume)
         if resume and (self.out / _SUMMARY).is_file():
             self.listener.say(f"{self.out} is finished; there is nothing to resume.")
             return self._finished()
-        network, tokenizer = self._build()
-        tables = self._tables("train", tokenizer)
-        dev = self._tables("dev", tokenizer) if self.world.leads else {}
-        self._check_stages(network)
-        with _disk_told(self.out):
+        with self.world.in_step():
+            network, tokenizer = self._build()
+            tables = self._tables("train", tokenizer)
+            dev = self._tables("dev", tokenizer) if self.world.leads else {}
+            self._check_stages(network)
+        with self._told():
             return self._train(
                 network, tokenizer, tables, dev, resume=resume, tensorboard=tensorboard
             )
@@ -172,6 +174,22 @@ class Run:
         torch.manual_seed(self.recipe.seed)
         network = Network(encoder, pooling=spec.pooling, tasks=self.recipe.tasks)
         return network.to(self.world.device), tokenizer
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong while training is told once, a full disk with the file's name."""
+        try:
+            yield
+        except OSError as error:
+            raise TercetError(
+                f"{error.filename or self.out}: cannot be written ({error.strerror or error}); "
+                "make room on the disk and go on with --resume."
+            ) from error
+        except TercetError as error:
+            # Losses are the same on every process, and only the one that leads writes.
+            if self.world.leads:
+                raise
+            raise TercetError("") from error
 
     def _check_stages(self, network: Network) -> None:
         """Find out before anything is written what would stop a stage."""
@@ -306,18 +324,6 @@ class Silent:
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
     def end_stage(self) -> None: ...
-
-
-@contextmanager
-def _disk_told(out: Path) -> Iterator[None]:
-    """Tell of a full disk, whose own error names no file."""
-    try:
-        yield
-    except OSError as error:
-        raise TercetError(
-            f"{error.filename or out}: cannot be written ({error.strerror or error}); make room on "
-            "the disk and go on with --resume."
-        ) from error
 
 
 def _where(start: Checkpoint | None) -> str:

@@ -9,30 +9,31 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
-from torchjd.aggregation import (
-    AlignedMTLWeighting,
-    CAGradWeighting,
-    DualProjWeighting,
-    GradVacWeighting,
-    IMTLGWeighting,
-    MGDAWeighting,
-    PCGradWeighting,
-    UPGradWeighting,
-)
 
 from tercet.errors import TercetError
 from tercet.specs import Surgery
 
+
+def _from_torchjd(name: str, **options: float) -> Callable[[], nn.Module]:
+    def build() -> nn.Module:
+        from torchjd import aggregation  # takes seconds, and most stages need none of it
+
+        weighting: nn.Module = getattr(aggregation, name)(**options)
+        return weighting
+
+    return build
+
+
 _BUILDERS: dict[Surgery, Callable[[], nn.Module]] = {
-    "pcgrad": PCGradWeighting,
-    "gradvac": GradVacWeighting,
-    "upgrad": UPGradWeighting,
+    "pcgrad": _from_torchjd("PCGradWeighting"),
+    "gradvac": _from_torchjd("GradVacWeighting"),
+    "upgrad": _from_torchjd("UPGradWeighting"),
     # CAGrad's own paper recommends c = 0.5 for its supervised tasks.
-    "cagrad": lambda: CAGradWeighting(c=0.5),
-    "mgda": MGDAWeighting,
-    "aligned-mtl": AlignedMTLWeighting,
-    "imtl-g": IMTLGWeighting,
-    "dualproj": DualProjWeighting,
+    "cagrad": _from_torchjd("CAGradWeighting", c=0.5),
+    "mgda": _from_torchjd("MGDAWeighting"),
+    "aligned-mtl": _from_torchjd("AlignedMTLWeighting"),
+    "imtl-g": _from_torchjd("IMTLGWeighting"),
+    "dualproj": _from_torchjd("DualProjWeighting"),
 }
 
 
