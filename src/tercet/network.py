@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from tercet.errors import TercetError
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.heads import HEADS
@@ -28,6 +29,8 @@ class Network(nn.Module):
         self.vector_objectives: dict[tuple[str, Gear], VectorObjective] = {}
         self.heads = nn.ModuleDict()
         for name, task in tasks.items():
+            if hasattr(self.heads, name):
+                raise TercetError(f"no task can be called `{name}`: torch keeps that name.")
             self.heads[name] = nn.ModuleDict()
             for gear, spec in task.gears.items():
                 self._add_gear(name, gear, spec, task)
@@ -57,9 +60,10 @@ class Network(nn.Module):
         return heads[gear]
 
     def vectors(self, tokens: DeviceTokens) -> Tensor:
-        """One vector a sentence or joined pair, [n, width]."""
+        """One vector a sentence or joined pair, [tokens.used, width]."""
         hidden = self.encoder(tokens)
-        return pool(hidden, tokens, how=self.pooling, pooler=self.encoder.pooler)
+        pooled = pool(hidden, tokens, how=self.pooling, pooler=self.encoder.pooler)
+        return pooled[: tokens.used]
 
     def columns(self, tokens: DeviceTokens, *, rows: int) -> tuple[Tensor, ...]:
         """Vectors of sentences that lie column after column, as one [rows, width] a column."""
@@ -73,7 +77,7 @@ class Network(nn.Module):
         sentences (bi)
         """
         if gear == "bi":
-            u, v = self.columns(tokens, rows=tokens.count // 2)
+            u, v = self.columns(tokens, rows=tokens.used // 2)
             return self.compare(task, u, v)
         raw: Tensor = self.head(task, gear)(self.vectors(tokens))
         return raw

@@ -282,22 +282,23 @@ class ScheduleSpec(Spec):
         "sequential", "round-robin", "random", "proportional", "temperature", "annealed", "together"
     ] = "round-robin"
     """sequential: whole passes in order; round-robin: batch by batch in order; random: drawn by
-    `weights`; proportional: by size; temperature: by size to the power 1/`temperature`; annealed:
-    from proportional to nearly equal; together: a batch of every task each step, losses summed."""
+    `weights`; proportional: every batch of every task once, shuffled; temperature: drawn by size to
+    the power 1/`temperature`; annealed: drawn by size at first, in the end nearly equally;
+    together: a batch of every task each step, losses summed."""
     order: list[str] | None = None
     """Of sequential and round-robin; a task may stand in it several times."""
     weights: dict[str, Positive] | None = None
     """Of random: how likely each task is; equal when left out."""
     temperature: Positive = 2.0
     walk: Literal["once", "cycle"] = "once"
-    """Of sequential, round-robin and together: each epoch walks every task's data once, or cycles
-    the smaller ones until the largest is done."""
+    """Of round-robin and together: each epoch walks every task's data once, or cycles the smaller
+    ones until the largest is done."""
     steps_per_epoch: Count | None = None
-    """Of the drawn kinds; as many batches as all tasks hold when left out."""
+    """Of random, temperature and annealed; as many batches as all tasks hold when left out."""
 
     @model_validator(mode="after")
     def _keys_fit_kind(self) -> Self:
-        drawn = self.kind in ("random", "proportional", "temperature", "annealed")
+        drawn = self.kind in ("random", "temperature", "annealed")
         if self.order is not None and self.kind not in ("sequential", "round-robin"):
             raise ValueError(f"`order` has no meaning for kind `{self.kind}`")
         if self.weights is not None and self.kind != "random":

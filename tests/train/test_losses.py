@@ -43,7 +43,7 @@ class Bench:
     tokenizer: Tokenizer
 
     def loss(self, rows: Any = ROWS, *, total: int | None = None) -> Tensor:
-        return self.losses.loss("t", rows, total=total or len(rows))
+        return self.losses.loss(self.losses.batch("t", rows, total=total or len(rows)))
 
     def vector(self, *texts: str) -> Tensor:
         """The mean of the hidden states of one sentence or joined pair, [width]."""

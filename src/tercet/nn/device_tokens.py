@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tercet.errors import TercetError
-from tercet.nn.plan import exact_blocks, padded_blocks
+from tercet.nn.plan import HostPlan, exact_blocks, padded_blocks
 from tercet.text.tokens import Tokens
 
 
@@ -54,6 +55,7 @@ class DeviceTokens:
     offsets: int32 [count + 1]
     longest: tokens of the longest row
     count: rows
+    used: the first rows, those whose vectors are wanted; the others only fill a fixed shape
     """
 
     ids: Tensor
@@ -63,17 +65,41 @@ class DeviceTokens:
     offsets: Tensor
     longest: int
     count: int
+    used: int
     plan: Plan
 
     @classmethod
     def from_host(cls, tokens: Tokens, device: torch.device) -> DeviceTokens:
         """Plan on the host and move everything at once; the host never waits for the device."""
         lengths = tokens.lengths
+        plan = exact_blocks(lengths) if device.type == "cpu" else padded_blocks(lengths)
+        packed = PackedTokens.pack(tokens, plan, used=len(tokens), pinned=device.type == "cuda")
+        return packed.unpack(packed.buffer.to(device, non_blocking=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTokens:
+    """All arrays of a batch in one buffer on the host, to be moved in one transfer.
+
+    buffer: uint8 [bytes], pinned where a GPU is to read it
+    parts: name, type and shape of each array in the buffer, in their order
+    """
+
+    buffer: Tensor
+    parts: tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
+    shapes: tuple[tuple[int, int], ...]
+    longest: int
+    count: int
+    used: int
+
+    @classmethod
+    def pack(cls, tokens: Tokens, plan: HostPlan, *, used: int, pinned: bool) -> PackedTokens:
+        """Lay out tokens and the plan of attention; the first `used` rows are wanted."""
+        lengths = tokens.lengths
         if len(lengths) and not lengths.min():
             raise TercetError(f"row {int(lengths.argmin())} of a batch has no tokens")
-        plan = exact_blocks(lengths) if device.type == "cpu" else padded_blocks(lengths)
         rows = np.repeat(np.arange(len(lengths)), lengths)
-        arrays = {
+        arrays: dict[str, NDArray[np.generic]] = {
             "ids": tokens.ids.astype(np.int64),
             "types": tokens.types.astype(np.int64),
             "positions": np.arange(len(rows)) - tokens.offsets[rows],
@@ -81,42 +107,58 @@ class DeviceTokens:
             "offsets": tokens.offsets.astype(np.int32),
             **plan.arrays,
         }
-        moved = _to_device(arrays, device)
+        buffer = torch.empty(sum(map(_room, arrays.values())), dtype=torch.uint8, pin_memory=pinned)
+        start = 0
+        for array in arrays.values():
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            buffer[start : start + array.nbytes].numpy()[:] = flat
+            start += _room(array)
         return cls(
-            ids=moved["ids"],
-            types=moved["types"],
-            positions=moved["positions"],
-            rows=moved["rows"],
-            offsets=moved["offsets"],
+            buffer=buffer,
+            parts=tuple((n, _TORCH_TYPES[a.dtype.name], a.shape) for n, a in arrays.items()),
+            shapes=tuple(plan.shapes),
             longest=tokens.longest,
             count=len(lengths),
+            used=used,
+        )
+
+    def unpack(self, buffer: Tensor) -> DeviceTokens:
+        """Views of a buffer, on any device, that holds what this one holds."""
+        arrays: dict[str, Tensor] = {}
+        start = 0
+        for name, dtype, shape in self.parts:
+            size = dtype.itemsize * math.prod(shape)
+            arrays[name] = buffer[start : start + size].view(dtype).view(shape)
+            start += _aligned(size)
+        blocks = tuple(
+            Block(rows=rows, length=length, real=arrays.get(f"real{index}"))
+            for index, (rows, length) in enumerate(self.shapes)
+        )
+        return DeviceTokens(
+            ids=arrays["ids"],
+            types=arrays["types"],
+            positions=arrays["positions"],
+            rows=arrays["rows"],
+            offsets=arrays["offsets"],
+            longest=self.longest,
+            count=self.count,
+            used=self.used,
             plan=Plan(
-                order=moved.get("order"),
-                places=moved.get("places"),
-                slots=moved.get("slots"),
-                blocks=tuple(
-                    Block(rows=rows, length=length, real=moved.get(f"real{index}"))
-                    for index, (rows, length) in enumerate(plan.shapes)
-                ),
+                order=arrays.get("order"),
+                places=arrays.get("places"),
+                slots=arrays.get("slots"),
+                blocks=blocks,
             ),
         )
 
 
-def _to_device(arrays: dict[str, NDArray[np.generic]], device: torch.device) -> dict[str, Tensor]:
-    """Move arrays to the device; to CUDA in one pinned buffer and one transfer."""
-    if device.type != "cuda":
-        return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
-    # Every part starts at a multiple of 16 bytes, so that it can be viewed as its own type.
-    sizes = {name: -(-array.nbytes // 16) * 16 for name, array in arrays.items()}
-    staging = torch.empty(sum(sizes.values()), dtype=torch.uint8, pin_memory=True)
-    parts = dict(zip(arrays, staging.split_with_sizes(list(sizes.values())), strict=True))
-    for name, array in arrays.items():
-        parts[name].numpy()[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    received = staging.to(device, non_blocking=True).split_with_sizes(list(sizes.values()))
-    return {
-        name: part[: array.nbytes].view(_TORCH_TYPES[array.dtype.name]).view(array.shape)
-        for (name, array), part in zip(arrays.items(), received, strict=True)
-    }
+def _aligned(size: int) -> int:
+    """Every part starts at a multiple of 16 bytes, so that it can be viewed as its own type."""
+    return -(-size // 16) * 16
+
+
+def _room(array: NDArray[np.generic]) -> int:
+    return _aligned(array.nbytes)
 
 
 _TORCH_TYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}

@@ -70,6 +70,15 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
     return HostPlan(shapes, arrays)
 
 
+def one_block(lengths: NDArray[np.int64], *, length: int) -> HostPlan:
+    """All rows in one block of a length given beforehand, so that only `lengths` vary."""
+    starts = np.arange(len(lengths)) * length
+    first = np.cumsum(lengths) - lengths
+    slots = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
+    real = np.arange(length) < lengths[:, None]
+    return HostPlan([(len(lengths), length)], {"slots": slots, "real0": real})
+
+
 def _padded_length(length: np.int64) -> int:
     return -(-int(length) // 8) * 8
 

@@ -62,3 +62,26 @@ def concatenate(batches: Sequence[Tokens]) -> Tokens:
         longest=max(batch.longest for batch in batches),
         truncated=sum(batch.truncated for batch in batches),
     )
+
+
+def padded(tokens: Tokens, *, rows: int, total: int, longest: int, filler: int) -> Tokens:
+    """Append rows of `filler` so that a batch has exactly `rows` rows and `total` tokens.
+
+    Kernels and captured graphs that want fixed shapes get them so; what is computed for the
+    appended rows is thrown away. No row becomes longer than `longest`.
+    """
+    added, spare = rows - len(tokens), total - len(tokens.ids)
+    lengths = np.diff(np.linspace(0, spare, added + 1).astype(np.int64))[::-1]
+    if (
+        added < 0
+        or lengths.sum() != spare
+        or (added and not 1 <= lengths[-1] <= lengths[0] <= longest)
+    ):
+        raise ValueError(f"{added} rows of 1 to {longest} tokens cannot hold {spare} tokens")
+    return Tokens(
+        ids=np.concatenate([tokens.ids, np.full(spare, filler, np.int32)]),
+        types=np.concatenate([tokens.types, np.zeros(spare, np.int32)]),
+        offsets=np.concatenate([tokens.offsets, tokens.offsets[-1] + np.cumsum(lengths)]),
+        longest=longest,
+        truncated=tokens.truncated,
+    )

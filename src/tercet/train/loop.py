@@ -10,20 +10,18 @@ from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from tercet.model_card import Metrics
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
-from tercet.train.gradients import GradientRows
 from tercet.train.journal import Journal, StepRecord
 from tercet.train.losses import Losses
 from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
-from tercet.train.schedule import Draw, Plan
-from tercet.train.surgery import Surgeon, cosines
+from tercet.train.schedule import Plan
+from tercet.train.surgery import Surgeon
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
 _STEPS_A_FLUSH = {"cuda": 20}
@@ -126,19 +124,18 @@ class Loop:
         choose_trainable(self.network, stage, tasks=plan.tasks)
         set_modes(self.network)
         optimiser = build_optimiser(self.network, stage.optimiser)
-        surgeon = Surgeon(stage.surgery) if stage.surgery is not None else None
+        backward = Backward(self.recipe, stage, self.losses)
         if start is not None:
             restore_optimiser(self.network, optimiser, start.optimiser)
-            if surgeon is not None:
-                surgeon.restore(start.surgery)
-        rows = self._gradient_rows(plan, rows=len(plan.tasks) if surgeon is not None else 1)
+            if backward.surgeon is not None:
+                backward.surgeon.restore(start.surgery)
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
             factor = rate(stage.optimiser, step=step, steps=len(plan))
             set_rate(optimiser, factor)
             draws = plan.draws(step)
-            losses, angles = self._gradients(stage, draws, rows, surgeon)
-            norm = rows.clip(stage.optimiser.clip)
+            losses, angles = backward(draws, step=self.position.total)
+            norm = backward.rows.clip(stage.optimiser.clip)
             optimiser.step()
             self.position = replace(self.position, step=step + 1, total=self.position.total + 1)
             self.journal.step(
@@ -159,7 +156,7 @@ class Loop:
             if scoring:
                 self._score(stage)
             if saving or stop or self.position.ended:
-                self._save(optimiser, surgeon)
+                self._save(optimiser, backward.surgeon)
             if stop:
                 return True
         return False
@@ -173,71 +170,14 @@ class Loop:
         return Plan(
             stage.schedule,
             sizes={name: len(self.losses.tables[name]) for name in names},
-            rows_a_visit={name: self._batch(stage, name) * stage.accumulate for name in names},
+            rows_a_visit={
+                name: (self.recipe.tasks[name].batch or stage.batch) * stage.accumulate
+                for name in names
+            },
             epochs=stage.epochs,
             steps=stage.steps,
             seed=(self.recipe.seed, self.position.stage),
         )
-
-    def _batch(self, stage: StageSpec, task: str) -> int:
-        return self.recipe.tasks[task].batch or stage.batch
-
-    def _gradient_rows(self, plan: Plan, *, rows: int) -> GradientRows:
-        heads = {
-            task: [p for p in self.network.heads[task].parameters() if p.requires_grad]
-            for task in plan.tasks
-        }
-        return GradientRows(
-            [p for p in self.network.encoder.parameters() if p.requires_grad],
-            heads,
-            rows=rows,
-            device=self.world.device,
-        )
-
-    def _gradients(
-        self, stage: StageSpec, draws: list[Draw], rows: GradientRows, surgeon: Surgeon | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Leave a step's gradient in the parameters, added up over tasks and processes.
-
-        Returns the losses [draws] and, with surgery, the cosines between tasks [draws, draws].
-        """
-        self._seed(rank=self.world.rank)
-        rows.clear()
-        losses = []
-        for number, draw in enumerate(draws):
-            rows.write_to(number if surgeon is not None else 0, task=draw.task)
-            losses.append(self._backward(stage, draw))
-        found = torch.stack(losses)
-        self.world.sum_(found)
-        rows.add_over_ranks(self.world)
-        if surgeon is None:
-            return found, None
-        gramian = rows.gramian(len(draws))
-        # Some algorithms draw a random order of tasks: every process must draw the same.
-        self._seed(rank=0)
-        rows.combine(surgeon.weights(gramian))
-        return found, cosines(gramian)
-
-    def _backward(self, stage: StageSpec, draw: Draw) -> Tensor:
-        """Add the gradient of a draw to where `.grad` points now; its loss, without the graph."""
-        batch = self._batch(stage, draw.task)
-        bf16 = stage.precision == "bf16" or (
-            stage.precision == "auto" and self.world.device.type == "cuda"
-        )
-        whole = torch.zeros((), device=self.world.device)
-        for begin in range(0, len(draw.rows), batch):
-            with torch.autocast(self.world.device.type, torch.bfloat16, enabled=bf16):
-                loss = self.losses.loss(
-                    draw.task, draw.rows[begin : begin + batch], total=len(draw.rows)
-                )
-            torch.autograd.backward(loss * self.recipe.tasks[draw.task].weight)
-            whole += loss.detach()
-        return whole
-
-    def _seed(self, *, rank: int) -> None:
-        """What is random in a step depends on nothing but the seed, the step and the rank."""
-        words = np.random.SeedSequence([self.recipe.seed, self.position.total, rank])
-        torch.manual_seed(int(words.generate_state(1, np.uint64)[0] >> 1))
 
     def _due(self, plan: Plan) -> tuple[bool, bool, bool]:
         """Whether it is time, after a step, to score on dev, to save, and to read the losses."""

@@ -15,8 +15,27 @@ from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Gear, TaskSpec
 from tercet.text.template import Template
-from tercet.text.tokens import concatenate
+from tercet.text.tokens import Tokens, concatenate
 from tercet.train.distributed import World
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one process reads of a batch, still on the host.
+
+    tokens: of each gear of the task; no gear where this process has no rows
+    labels: int64 classes or float32 grades [own rows]; None for tasks without labels
+    first, own, rows: where its own rows begin, how many they are, and those of all processes
+    total: rows of the step over all processes, so that losses and gradients add up
+    """
+
+    task: str
+    tokens: Mapping[Gear, Tokens]
+    labels: Tensor | None
+    first: int
+    own: int
+    rows: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,54 +49,69 @@ class Losses:
     max_tokens: int
     world: World
 
-    def loss(self, task: str, rows: NDArray[np.int64], *, total: int) -> Tensor:
-        """The sum over this process's rows and the task's gears, divided by `total`.
-
-        rows: of the batch over all processes
-        total: rows of the step over all processes, so that losses and gradients add up
-        """
-        gears = self.tasks[task].gears
-        parts = [self._gear_loss(task, gear, rows, total=total) for gear in gears]
-        return torch.stack(parts).sum()
-
-    def _gear_loss(self, task: str, gear: Gear, rows: NDArray[np.int64], *, total: int) -> Tensor:
+    def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
+        """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
         bounds = self.world.bounds(len(rows))
         first, last = bounds[self.world.rank], bounds[self.world.rank + 1]
         own = rows[first:last]
-        if (task, gear) in self.network.vector_objectives:
-            return self._vector_loss(task, gear, own, rows=len(rows), first=first, total=total)
-        if not len(own):
-            return torch.zeros((), device=self.world.device, requires_grad=True)
-        raw = self.network.outputs(task, gear, self._tokens(task, gear, own))
         labels = self.tables[task].labels
-        assert labels is not None
-        wanted = torch.from_numpy(labels[own]).to(self.world.device, non_blocking=True)
-        return self.network.objectives[task, gear].loss(raw, wanted, total=total)
+        gears = self.tasks[task].gears if len(own) else ()
+        return Batch(
+            task=task,
+            tokens={gear: self._tokens(task, gear, own) for gear in gears},
+            labels=None if labels is None else torch.from_numpy(labels[own]),
+            first=first,
+            own=len(own),
+            rows=len(rows),
+            total=total,
+        )
 
-    def _vector_loss(
-        self, task: str, gear: Gear, own: NDArray[np.int64], *, rows: int, first: int, total: int
+    def loss(self, batch: Batch) -> Tensor:
+        """The sum over this process's rows and the task's gears, divided by `batch.total`."""
+        device = self.world.device
+        tokens = {gear: DeviceTokens.from_host(t, device) for gear, t in batch.tokens.items()}
+        labels = batch.labels
+        if labels is not None:
+            labels = labels.to(device, non_blocking=True)
+        return self.loss_on_device(batch, tokens, labels)
+
+    def loss_on_device(
+        self, batch: Batch, tokens: Mapping[Gear, DeviceTokens], labels: Tensor | None
     ) -> Tensor:
-        columns = self._columns(task, gear, own)
-        candidates = self.world.gather(columns[1:], rows=rows)
-        objective = self.network.vector_objectives[task, gear]
-        return objective.loss(columns, candidates=candidates, first=first, total=total)
+        """The same, of tokens and labels that are where the network is."""
+        parts = []
+        for gear in self.tasks[batch.task].gears:
+            if (batch.task, gear) in self.network.vector_objectives:
+                parts.append(self._vector_loss(batch, gear, tokens.get(gear)))
+            elif gear in tokens:
+                assert labels is not None
+                raw = self.network.outputs(batch.task, gear, tokens[gear])
+                objective = self.network.objectives[batch.task, gear]
+                parts.append(objective.loss(raw, labels, total=batch.total))
+        if not parts:
+            return torch.zeros((), device=self.world.device, requires_grad=True)
+        return torch.stack(parts).sum()
 
-    def _columns(self, task: str, gear: Gear, own: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        if len(own):
-            return self.network.columns(self._tokens(task, gear, own), rows=len(own))
+    def _vector_loss(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> Tensor:
+        columns = self._columns(batch, gear, tokens)
+        candidates = self.world.gather(columns[1:], rows=batch.rows)
+        objective = self.network.vector_objectives[batch.task, gear]
+        return objective.loss(columns, candidates=candidates, first=batch.first, total=batch.total)
+
+    def _columns(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> tuple[Tensor, ...]:
+        if tokens is not None:
+            return self.network.columns(tokens, rows=batch.own)
         # A process without rows still takes part in gathering the others'.
-        count = 2 if self._is_twice(task, gear) else len(self.tables[task].columns)
+        count = 2 if self._is_twice(batch.task, gear) else len(self.tables[batch.task].columns)
         width = self.network.encoder.config.width
         empty = torch.zeros(0, width, device=self.world.device, requires_grad=True)
         return (empty,) * count
 
-    def _tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> DeviceTokens:
+    def _tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> Tokens:
         tokens = self.tables[task].tokens(
             own, gear=gear, template=self.template, max_tokens=self.max_tokens
         )
-        if self._is_twice(task, gear):
-            tokens = concatenate([tokens, tokens])
-        return DeviceTokens.from_host(tokens, self.world.device)
+        return concatenate([tokens, tokens]) if self._is_twice(task, gear) else tokens
 
     def _is_twice(self, task: str, gear: Gear) -> bool:
         """Unsupervised SimCSE: the same sentence twice, under different dropout."""

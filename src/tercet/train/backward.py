@@ -1,0 +1,99 @@
+"""A step's gradient: forward and backward of every draw, added up over tasks and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tercet.recipe import Recipe
+from tercet.specs import StageSpec
+from tercet.train.gradients import GradientRows
+from tercet.train.graphs import Graphs
+from tercet.train.losses import Losses
+from tercet.train.schedule import Draw
+from tercet.train.surgery import Surgeon, cosines
+
+
+class Backward:
+    """Leaves the gradient of each step of a stage in the parameters."""
+
+    def __init__(self, recipe: Recipe, stage: StageSpec, losses: Losses) -> None:
+        """What trains must have been chosen before."""
+        self._recipe = recipe
+        self._stage = stage
+        self._losses = losses
+        self._world = losses.world
+        self.surgeon = Surgeon(stage.surgery) if stage.surgery is not None else None
+        self.rows = self._gradient_rows(recipe.stage_tasks(stage))
+        self._graphs = self._graphs_where_possible()
+
+    def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
+        network = self._losses.network
+        heads = {
+            task: [p for p in network.heads[task].parameters() if p.requires_grad] for task in tasks
+        }
+        return GradientRows(
+            [p for p in network.encoder.parameters() if p.requires_grad],
+            heads,
+            rows=len(tasks) if self.surgeon is not None else 1,
+            device=self._world.device,
+        )
+
+    def _graphs_where_possible(self) -> Graphs | None:
+        """Replay forward and backward on a GPU; processes that gather vectors cannot."""
+        if self._world.device.type != "cuda" or self._world.size > 1:
+            return None
+        return Graphs(self._losses, bf16=self._is_bf16)
+
+    @property
+    def _is_bf16(self) -> bool:
+        automatic = self._stage.precision == "auto" and self._world.device.type == "cuda"
+        return self._stage.precision == "bf16" or automatic
+
+    def __call__(self, draws: Sequence[Draw], *, step: int) -> tuple[Tensor, Tensor | None]:
+        """The losses [draws] and, with surgery, the cosines between tasks [draws, draws].
+
+        step: of the run; what is random depends on nothing but the seed, it, and the rank
+        """
+        self._seed(step, rank=self._world.rank)
+        self.rows.clear()
+        losses = []
+        for number, draw in enumerate(draws):
+            row = number if self.surgeon is not None else 0
+            self.rows.write_to(row, task=draw.task)
+            losses.append(self._backward(draw, row=row))
+        found = torch.stack(losses)
+        self._world.sum_(found)
+        self.rows.add_over_ranks(self._world)
+        if self.surgeon is None:
+            return found, None
+        gramian = self.rows.gramian(len(draws))
+        # Some algorithms draw a random order of tasks: every process must draw the same.
+        self._seed(step, rank=0)
+        self.rows.combine(self.surgeon.weights(gramian))
+        return found, cosines(gramian)
+
+    def _backward(self, draw: Draw, *, row: int) -> Tensor:
+        """Add the gradient of a draw to where `.grad` points now; its loss, without the graph."""
+        task = self._recipe.tasks[draw.task]
+        size = task.batch or self._stage.batch
+        device = self._world.device
+        whole = torch.zeros((), device=device)
+        for begin in range(0, len(draw.rows), size):
+            rows = draw.rows[begin : begin + size]
+            batch = self._losses.batch(draw.task, rows, total=len(draw.rows))
+            if self._graphs is not None:
+                whole += self._graphs.backward(batch, weight=task.weight, row=row)
+                continue
+            with torch.autocast(device.type, torch.bfloat16, enabled=self._is_bf16):
+                loss = self._losses.loss(batch)
+            torch.autograd.backward(loss * task.weight)
+            whole += loss.detach()
+        return whole
+
+    def _seed(self, step: int, *, rank: int) -> None:
+        words = np.random.SeedSequence([self._recipe.seed, step, rank])
+        torch.manual_seed(int(words.generate_state(1, np.uint64)[0] >> 1))

@@ -1,0 +1,156 @@
+"""Forward and backward as CUDA graphs.
+
+A small batch is a thousand kernels of a few microseconds each: launching them one by one takes
+several times as long as they run. So batches are padded, a little, to a few fixed shapes; the
+forward and backward of each shape are captured once, and replayed for every further batch of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tercet.nn.device_tokens import PackedTokens
+from tercet.nn.plan import one_block
+from tercet.specs import Gear
+from tercet.text.tokens import Tokens, padded
+from tercet.train.losses import Batch, Losses
+
+# A shape is captured when it comes up for the third time: rare ones are not worth it.
+_SEEN_BEFORE_CAPTURE = 2
+_WARM_UPS = 3
+_LENGTHS_A_SHAPE = 32
+_LEAST_TOKENS_A_SHAPE = 128
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Captured:
+    """A graph, and the memory that it reads its batch from and leaves its loss in."""
+
+    graph: torch.cuda.CUDAGraph
+    buffers: Mapping[Gear, Tensor]
+    labels: Tensor | None
+    loss: Tensor
+
+
+class Graphs:
+    """Runs forward and backward of batches, by replay where it can.
+
+    Gradients are added to where the parameters' `.grad` point: a graph belongs to one row of the
+    gradient buffer, which `row` names.
+    """
+
+    def __init__(self, losses: Losses, *, bf16: bool) -> None:
+        self._losses = losses
+        self._bf16 = bf16
+        self._seen: dict[Key, int] = {}
+        self._captured: dict[Key, _Captured] = {}
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def backward(self, batch: Batch, *, weight: float, row: int) -> Tensor:
+        """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
+        packed = {gear: self._pack(tokens) for gear, tokens in batch.tokens.items()}
+        key = _key(batch, packed, weight=weight, row=row)
+        captured = self._captured.get(key)
+        if captured is None:
+            self._seen[key] = self._seen.get(key, 0) + 1
+            if self._seen[key] <= _SEEN_BEFORE_CAPTURE:
+                return self._eager(batch, packed, weight=weight)
+            captured = self._captured[key] = self._capture(batch, packed, weight=weight)
+        for gear, buffer in captured.buffers.items():
+            buffer.copy_(packed[gear].buffer, non_blocking=True)
+        if captured.labels is not None and batch.labels is not None:
+            captured.labels.copy_(batch.labels.pin_memory(), non_blocking=True)
+        captured.graph.replay()
+        return captured.loss.clone()
+
+    def _eager(self, batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float) -> Tensor:
+        device = self._losses.world.device
+        buffers = {g: p.buffer.to(device, non_blocking=True) for g, p in packed.items()}
+        labels = None if batch.labels is None else batch.labels.to(device)
+        return self._compute(batch, packed, buffers, labels, weight=weight)
+
+    def _capture(
+        self, batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float
+    ) -> _Captured:
+        device = self._losses.world.device
+        buffers = {g: p.buffer.to(device) for g, p in packed.items()}
+        labels = None if batch.labels is None else batch.labels.to(device)
+
+        def compute() -> Tensor:
+            return self._compute(batch, packed, buffers, labels, weight=weight)
+
+        with _untouched_gradients(self._losses.network):
+            _warm_up(compute)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                loss = compute()
+        return _Captured(graph, buffers, labels, loss)
+
+    def _compute(
+        self,
+        batch: Batch,
+        packed: Mapping[Gear, PackedTokens],
+        buffers: Mapping[Gear, Tensor],
+        labels: Tensor | None,
+        *,
+        weight: float,
+    ) -> Tensor:
+        tokens = {gear: packed[gear].unpack(buffer) for gear, buffer in buffers.items()}
+        with torch.autocast("cuda", torch.bfloat16, enabled=self._bf16, cache_enabled=False):
+            loss = self._losses.loss_on_device(batch, tokens, labels)
+        torch.autograd.backward(loss * weight)
+        return loss.detach()
+
+    def _pack(self, tokens: Tokens) -> PackedTokens:
+        fixed = to_fixed_shape(tokens, max_tokens=self._losses.network.encoder.config.max_tokens)
+        length = -(-fixed.longest // 8) * 8
+        plan = one_block(fixed.lengths, length=length)
+        return PackedTokens.pack(fixed, plan, used=len(tokens), pinned=True)
+
+
+def to_fixed_shape(tokens: Tokens, *, max_tokens: int) -> Tokens:
+    """Pad a batch to one of few shapes: its longest row and its tokens are rounded up."""
+    longest = min(-(-tokens.longest // _LENGTHS_A_SHAPE) * _LENGTHS_A_SHAPE, max_tokens)
+    total = len(tokens.ids)
+    # An eighth of a power of two: at most about an eighth is padding, half of that on average.
+    step = max(_LEAST_TOKENS_A_SHAPE, (1 << total.bit_length()) // 16)
+    added = -(-step // max(1, longest - 1)) + 1
+    return padded(
+        tokens,
+        rows=len(tokens) + added,
+        total=-(-(total + added) // step) * step,
+        longest=longest,
+        filler=0,
+    )
+
+
+def _key(batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float, row: int) -> Key:
+    shapes = tuple((gear, p.parts, p.shapes, p.longest, p.used) for gear, p in packed.items())
+    return (batch.task, row, weight, batch.own, batch.rows, batch.total, shapes)
+
+
+@contextmanager
+def _untouched_gradients(network: nn.Module) -> Iterator[None]:
+    """What is added to gradients inside is taken back."""
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    before = [gradient.clone() for gradient in gradients]
+    yield
+    for gradient, kept in zip(gradients, before, strict=True):
+        gradient.copy_(kept)
+
+
+def _warm_up(compute: Callable[[], Tensor]) -> None:
+    """Let libraries choose kernels and allocate before anything is captured."""
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(_WARM_UPS):
+            compute()
+    torch.cuda.current_stream().wait_stream(side)
