@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,13 +127,14 @@ def _gather(local: Tensor, world: World, rows: int) -> Tensor:
 def _device(name: str | None, local: int) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise TercetError(f"device {name!r} is not known; use cpu or cuda.") from error
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise TercetError(f"device {name!r} is not known here; use cpu or cuda.")
+    device = torch.device(name)
     if device.type == "cuda":
-        if not torch.cuda.is_available():
-            raise TercetError("device 'cuda' was asked for, but torch sees no GPU; use cpu.")
-        device = torch.device("cuda", local if device.index is None else device.index)
+        index, count = local if device.index is None else device.index, torch.cuda.device_count()
+        if index >= count:
+            seen = f"{count} GPU{'s' * (count != 1)}" if count else "no GPU"
+            raise TercetError(f"GPU {index} (counted from 0) was asked for; torch sees {seen}.")
+        device = torch.device("cuda", index)
         torch.cuda.set_device(device)
     return device

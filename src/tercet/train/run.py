@@ -177,13 +177,13 @@ class Run:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What goes wrong while training is told once, a full disk with the file's name."""
+        """What goes wrong while training is told once, a full disk with the place."""
         try:
             yield
         except OSError as error:
             raise TercetError(
                 f"{error.filename or self.out}: cannot be written ({error.strerror or error}); "
-                "make room on the disk and go on with --resume."
+                "when that is mended, go on with --resume."
             ) from error
         except TercetError as error:
             # Losses are the same on every process, and only the one that leads writes.
