@@ -26,6 +26,30 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+def paired_differences(
+    metric: str, labels: ArrayLike, first: ArrayLike, second: ArrayLike, seed: int
+) -> Floats:
+    """How much the second predictions' metric exceeds the first's on the same resampled rows.
+
+    labels, first, second: as `interval` takes labels and predictions
+    Returns [resamples], without those in which either is undefined.
+    """
+    truth, one = check_predictions(labels, first)
+    _, other = check_predictions(labels, second)
+    if metric in GRADE_METRICS:
+        # Generators of one seed draw the same rows.
+        figures = [
+            _grade_figures(metric, truth, values, np.random.default_rng(seed))
+            for values in (one, other)
+        ]
+    else:
+        columns = truth.astype(np.int64), predicted_classes(one), predicted_classes(other)
+        cells, draws = _class_draws(columns, np.random.default_rng(seed))
+        figures = [_cell_figures(metric, cells[[0, which]], draws) for which in (1, 2)]
+    differences = figures[1] - figures[0]
+    return differences[np.isfinite(differences)]
+
+
 def interval(
     metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int
 ) -> tuple[float, float] | None:
@@ -39,8 +63,8 @@ def interval(
     if metric == "f1" and not is_binary(checked):
         raise TercetError("metric 'f1' needs two classes: use 'macro-f1'")
     if metric in CLASS_METRICS:
-        classes = truth.astype(np.int64), predicted_classes(checked)
-        return _percentiles(_class_figures(metric, *classes, generator))
+        columns = truth.astype(np.int64), predicted_classes(checked)
+        return _percentiles(_cell_figures(metric, *_class_draws(columns, generator)))
     if metric in GRADE_METRICS:
         return _percentiles(_grade_figures(metric, truth, checked, generator))
     known = ", ".join((*CLASS_METRICS, *GRADE_METRICS))
@@ -55,21 +79,31 @@ def _percentiles(figures: Floats) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _class_figures(
-    metric: str, labels: Ints, predicted: Ints, generator: np.random.Generator
-) -> Floats:
+def _class_draws(columns: tuple[Ints, ...], generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """The distinct rows of labels and predictions, and how often each is in each resample.
+
+    Rows that share label and predictions are alike, so that a resample of rows is one
+    multinomial draw of how often each cell of the confusion matrix occurs.
+
+    columns: classes [n] each
+    Returns cells [columns, cells] and draws [resamples, cells].
+    """
+    rows = len(columns[0])
+    if not rows:
+        return np.empty((len(columns), 0), np.int64), np.empty((0, 0), np.int64)
+    cells, counts = np.unique(np.stack(columns), axis=1, return_counts=True)
+    return cells, generator.multinomial(rows, counts / rows, size=RESAMPLES)
+
+
+def _cell_figures(metric: str, cells: Ints, draws: Ints) -> Floats:
     """The metric of each resample, [resamples]; NaN where undefined.
 
-    Rows that share label and prediction are alike, so that a resample of rows is one
-    multinomial draw of how often each cell of the confusion matrix occurs.
+    cells: label and prediction of each cell [2, cells]
     """
-    if not len(labels):
+    if not len(draws):
         return np.empty(0)
-    cells, counts = np.unique(np.stack([labels, predicted]), axis=1, return_counts=True)
-    draws = generator.multinomial(len(labels), counts / len(labels), size=RESAMPLES)
-    hits = cells[0] == cells[1]
     if metric == "accuracy":
-        shares: Floats = draws[:, hits].sum(axis=1) / len(labels)
+        shares: Floats = draws[:, cells[0] == cells[1]].sum(axis=1) / draws.sum(axis=1)
         return shares
     classes = np.unique(cells)[:, None] if metric == "macro-f1" else np.array([[1]])
     truly, said = cells[0] == classes, cells[1] == classes
