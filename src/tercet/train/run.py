@@ -74,6 +74,8 @@ class Run:
         self.out = out
         self.world = world
         self.listener = listener if world.leads else Silent()
+        self._newest: Metrics | None = None
+        """The last scores of all dev rows."""
 
     def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
         with self.world.in_step():
@@ -245,6 +247,7 @@ class Run:
 
         def score() -> tuple[Metrics, float]:
             metrics = self._metrics(network, tokenizer, dev, rows=rows)
+            self._newest = metrics if rows is None else None
             return metrics, score_of(metrics, self.recipe.tasks, self.recipe.evaluation.score)
 
         return score
@@ -283,7 +286,10 @@ class Run:
         if self.recipe.evaluation.keep == "best" and position.best is not None:
             network.load_state_dict(checkpoints.best(position.best_step))
             kept = position.best_step
-        metrics = self._metrics(network, tokenizer, dev)
+        # The last step of a run has just been scored; only other weights need it now.
+        metrics = self._newest if kept == position.total else None
+        if metrics is None:
+            metrics = self._metrics(network, tokenizer, dev)
         spec = self.recipe.encoder
         info = ModelInfo(
             encoder=spec.name,
