@@ -1,0 +1,59 @@
+"""Objectives: predictions or vectors, and labels, to a loss."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tercet.specs.base import Interval, Positive, Share, Spec
+
+
+class CrossEntropySpec(Spec):
+    kind: Literal["cross-entropy"] = "cross-entropy"
+    label_smoothing: Share = 0.0
+
+
+class BinaryCrossEntropySpec(Spec):
+    kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
+
+
+class MeanSquaredErrorSpec(Spec):
+    kind: Literal["mean-squared-error"] = "mean-squared-error"
+    targets: Interval | None = None
+    """The task's label range is scaled onto this one; unscaled when left open."""
+
+
+class MeanAbsoluteErrorSpec(Spec):
+    kind: Literal["mean-absolute-error"] = "mean-absolute-error"
+    targets: Interval | None = None
+
+
+class SimCSESpec(Spec):
+    kind: Literal["simcse"] = "simcse"
+    temperature: Positive = 0.05
+
+
+class MultipleNegativesRankingSpec(Spec):
+    kind: Literal["multiple-negatives-ranking"] = "multiple-negatives-ranking"
+    scale: Positive = 20.0
+
+
+class TripletSpec(Spec):
+    kind: Literal["triplet"] = "triplet"
+    margin: Positive = 1.0
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+
+
+ObjectiveSpec = Annotated[
+    CrossEntropySpec
+    | BinaryCrossEntropySpec
+    | MeanSquaredErrorSpec
+    | MeanAbsoluteErrorSpec
+    | SimCSESpec
+    | MultipleNegativesRankingSpec
+    | TripletSpec,
+    Field(discriminator="kind"),
+]
+ON_VECTORS = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
+"""Objectives that read vectors and need neither head nor labels."""

@@ -1,0 +1,109 @@
+"""A task: its data, its labels, and a head and an objective for each gear."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Spec
+from tercet.specs.data import DataSpec
+from tercet.specs.heads import CosineHeadSpec, HeadSpec
+from tercet.specs.objectives import ON_VECTORS, ObjectiveSpec
+
+
+class GearSpec(Spec):
+    head: HeadSpec | None = None
+    """Left out where the objective reads the vectors themselves."""
+    objective: ObjectiveSpec
+
+    @property
+    def on_vectors(self) -> bool:
+        return isinstance(self.objective, ON_VECTORS)
+
+    @model_validator(mode="after")
+    def _head_fits_objective(self) -> Self:
+        kind = self.objective.kind
+        if self.on_vectors and self.head is not None:
+            raise ValueError(f"objective `{kind}` reads vectors and takes no `head`")
+        if not self.on_vectors and self.head is None:
+            raise ValueError(f"objective `{kind}` needs a `head`")
+        return self
+
+
+class TaskSpec(Spec):
+    data: DataSpec
+    labels: Annotated[list[str], Field(min_length=2)] | None = None
+    """Names of the classes, in the order of their numbers from 0."""
+    range: Interval | None = None
+    """Lowest and highest label of a graded task."""
+    metric: Metric | None = None
+    """The figure that stands for this task: accuracy of classes, pearson of grades."""
+    batch: Count | None = None
+    """Rows a batch, where it differs from the stage's."""
+    weight: Positive = 1.0
+    """Factor on this task's loss."""
+    single: GearSpec | None = None
+    """The head on one sentence."""
+    bi: GearSpec | None = None
+    """The head on two vectors, each encoded by itself."""
+    cross: GearSpec | None = None
+    """The head on two sentences encoded jointly."""
+
+    @property
+    def gears(self) -> dict[Gear, GearSpec]:
+        """The gears that this task has, the most exact first."""
+        found: dict[Gear, GearSpec | None] = {
+            "cross": self.cross,
+            "bi": self.bi,
+            "single": self.single,
+        }
+        return {gear: spec for gear, spec in found.items() if spec is not None}
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it has labels to predict; contrastive tasks do not."""
+        return any(not spec.on_vectors for spec in self.gears.values())
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What predictions of this task are measured by; the first stands for it by default."""
+        if self.labels is None:
+            return ("pearson", "spearman")
+        return ("accuracy", "macro-f1", "f1") if len(self.labels) == 2 else ("accuracy", "macro-f1")
+
+    @property
+    def chosen_metric(self) -> Metric:
+        return self.metric or self.metrics[0]
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if not self.gears:
+            raise ValueError("needs a gear: `single`, `bi` or `cross`")
+        if self.labels is not None and self.range is not None:
+            raise ValueError("has `labels` (classes) or `range` (grades), not both")
+        if self.labels is not None and len(set(self.labels)) < len(self.labels):
+            raise ValueError("`labels` names a class twice")
+        for gear, spec in self.gears.items():
+            _check_gear(self, gear, spec)
+        if self.chosen_metric not in self.metrics:
+            fitting = ", ".join(self.metrics)
+            raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
+        return self
+
+
+def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
+    kind = spec.objective.kind
+    if spec.on_vectors and gear == "cross":
+        raise ValueError(f"objective `{kind}` compares separate vectors: use gear `bi`")
+    if kind == "cross-entropy" and task.labels is None:
+        raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")
+    if kind == "binary-cross-entropy" and (task.labels is None or len(task.labels) != 2):
+        raise ValueError(f"objective `{kind}` needs exactly two `labels`")
+    if kind.startswith("mean-") and task.range is None:
+        raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
+    if spec.head is not None and (gear == "bi") != (spec.head.kind in ("features", "cosine")):
+        fitting = "`features` or `cosine`" if gear == "bi" else "`mlp`"
+        raise ValueError(f"gear `{gear}` needs a head of kind {fitting}, not `{spec.head.kind}`")
+    if isinstance(spec.head, CosineHeadSpec) and kind == "cross-entropy":
+        raise ValueError("a `cosine` head gives one number and cannot feed `cross-entropy`")
