@@ -23,6 +23,12 @@ LENGTH_BINS = 6
 SEED = 11711
 
 
+def measure(metric: str, labels: ArrayLike, predictions: ArrayLike) -> float | None:
+    """One metric of classes or grades; None where it is undefined."""
+    figures = grade_metrics if metric in GRADE_METRICS else classification_metrics
+    return figures(labels, predictions)[metric]
+
+
 def confusion(labels: ArrayLike, predicted: ArrayLike, *, classes: int) -> Ints:
     """How often each class was taken for each: [expected, predicted]."""
     places = np.asarray(labels, np.int64) * classes + np.asarray(predicted, np.int64)
@@ -131,8 +137,7 @@ def by_length(
     for low, high in _length_bounds(words):
         rows = np.flatnonzero((words >= low) & (words <= high))
         picked = truth[rows], found[rows]
-        measure = grade_metrics if metric in GRADE_METRICS else classification_metrics
-        value = measure(*picked)[metric]
+        value = measure(metric, *picked)
         bounds = None if value is None else interval(metric, *picked, SEED)
         bins.append(LengthBin(low, high, len(rows), value, bounds))
     return bins

@@ -1,0 +1,103 @@
+"""A task's labels and predictions, taken back out of the document of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.evaluate.metrics import GRADE_METRICS, predicted_classes
+
+Floats = NDArray[np.float64]
+Document = Mapping[str, Any]
+Texts = Mapping[str, tuple[list[str], ...]]
+"""Of each task, the columns of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model said of a task's rows in one gear.
+
+    classes: names of the classes; None where the task has grades
+    labels: class numbers or grades [n]
+    predictions: probabilities [n, classes] or of class 1 [n], or grades [n]
+    texts: columns of n sentences each; none where they were not kept
+    """
+
+    task: str
+    gear: str
+    metric: str
+    classes: list[str] | None
+    labels: Floats
+    predictions: Floats
+    texts: tuple[list[str], ...]
+
+    @property
+    def said(self) -> Floats:
+        """The likeliest classes, or the grades [n]."""
+        if self.classes is None:
+            return self.predictions
+        return predicted_classes(self.predictions).astype(np.float64)
+
+    @property
+    def of_truth(self) -> Floats:
+        """The probability of the right class, or the grade [n]."""
+        if self.classes is None:
+            return self.predictions
+        if self.predictions.ndim == 1:
+            return np.where(self.labels == 1.0, self.predictions, 1.0 - self.predictions)
+        places = self.labels.astype(np.int64)
+        return self.predictions[np.arange(len(places)), places]
+
+    @property
+    def positive(self) -> Floats | None:
+        """Probabilities of class 1 [n], where there are two classes."""
+        if self.classes is None or len(self.classes) != 2:
+            return None
+        return self.predictions if self.predictions.ndim == 1 else self.predictions[:, 1]
+
+    def name(self, value: float) -> str:
+        """What a class is called, or a grade with one digit."""
+        return f"{value:.1f}" if self.classes is None else self.classes[int(value)]
+
+    def inputs(self, row: int) -> list[str]:
+        return [column[row] for column in self.texts]
+
+
+def tasks_of(document: Document) -> dict[str, Any]:
+    """The tasks that were measured, by name."""
+    tasks: dict[str, Any] = document["suites"].get("tasks", {}).get("tasks", {})
+    return tasks
+
+
+def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
+    """The answers of every gear of a task, the most exact first."""
+    block = tasks_of(document)[task]
+    return [
+        Answers(
+            task=task,
+            gear=gear,
+            metric=block["metric"],
+            classes=_classes(document, task, found),
+            labels=np.asarray(found["labels"], np.float64),
+            predictions=np.asarray(found["predictions"], np.float64),
+            texts=texts.get(task, ()),
+        )
+        for gear, found in block["gears"].items()
+        if "predictions" in found
+    ]
+
+
+def _classes(document: Document, task: str, found: Mapping[str, Any]) -> list[str] | None:
+    if any(metric in GRADE_METRICS for metric in found["metrics"]):
+        return None
+    tasks = document["model"]["tasks"]
+    named = tasks[task].get("labels") if isinstance(tasks, Mapping) else None
+    if named is not None:
+        return list(named)
+    first = found["predictions"][:1]
+    width = len(first[0]) if first and isinstance(first[0], list) else 2
+    return [str(number) for number in range(width)]

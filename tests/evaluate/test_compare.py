@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tercet.errors import TercetError
+from tercet.evaluate.compare import compare, difference, names_of
+
+METRICS = ["accuracy", "macro-f1", "f1", "pearson", "spearman"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_model_does_not_differ_from_itself(metric: str) -> None:
+    draw = np.random.default_rng(3)
+    labels, said = draw.integers(0, 2, 80).astype(float), draw.uniform(size=80)
+    found = difference(metric, labels, said, said)
+    assert (found.value, found.interval, found.p) == (0.0, (0.0, 0.0), 1.0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_clearly_better_model_is_found(metric: str) -> None:
+    draw = np.random.default_rng(4)
+    labels = draw.integers(0, 2, 200).astype(float)
+    guess = draw.uniform(size=200)
+    good = np.clip(labels * 0.8 + 0.2 * draw.uniform(size=200), 0.0, 1.0)
+    better, worse = (difference(metric, labels, *pair) for pair in ((guess, good), (good, guess)))
+    assert better.value > 0.2
+    assert better.interval[0] > 0.1
+    assert better.p < 0.01
+    assert worse.value == pytest.approx(-better.value)
+    assert worse.p == better.p
+
+
+def test_chance_is_called_chance() -> None:
+    draw = np.random.default_rng(5)
+    labels = draw.integers(0, 2, 150).astype(float)
+    small = [
+        difference("accuracy", labels, *draw.uniform(size=(2, 150))).p < 0.05 for _ in range(100)
+    ]
+    assert np.mean(small) < 0.15
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(["accuracy", "pearson"]))
+def test_pairing_agrees_with_resampling_row_by_row(seed: int, metric: str) -> None:
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 2, 100).astype(float)
+    first, second = draw.uniform(size=(2, 100))
+    found = difference(metric, labels, first, second)
+    by_hand = []
+    for _ in range(1000):
+        rows = draw.integers(100, size=100)
+        pair = [
+            np.mean((said[rows] > 0.5) == labels[rows])
+            if metric == "accuracy"
+            else np.corrcoef(labels[rows], said[rows])[0, 1]
+            for said in (first, second)
+        ]
+        by_hand.append(pair[1] - pair[0])
+    assert found.interval == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
+
+
+def test_undefined_is_said() -> None:
+    found = difference("pearson", np.array([1.0, 2.0]), np.array([3.0, 3.0]), np.array([1.0, 2.0]))
+    assert (found.value, found.interval, found.p) == (None, None, None)
+
+
+def test_models_side_by_side(document, texts) -> None:
+    good, bad = document("good", skill=1.5), document("bad", skill=0.0, seed=9)
+    found = compare([bad, good, bad], [texts] * 3)
+    assert found.names == ["bad (1)", "good", "bad (3)"]
+    for contest in found.contests:
+        better, same = contest.differences
+        assert better.p < 0.05
+        assert better.value == pytest.approx(contest.values[1] - contest.values[0])
+        assert (same.value, same.p) == (0.0, 1.0)
+    assert {one.task for one in found.disagreements} == {"sentiment", "paraphrase", "similarity"}
+    for one in found.disagreements:
+        assert len(set(one.said)) > 1
+        assert one.said[0] == one.said[2]
+        assert one.inputs[0] in texts[one.task][0]
+        if one.task != "similarity":
+            assert one.right == [said == one.expected for said in one.said]
+    sentiment = [one.apart for one in found.disagreements if one.task == "sentiment"]
+    assert sentiment == sorted(sentiment, reverse=True)
+
+
+def test_a_task_that_one_model_lacks_is_left_open(document, texts) -> None:
+    whole, part = document("whole"), document("part")
+    del part["suites"]["tasks"]["tasks"]["similarity"]
+    found = compare([part, whole], [texts] * 2)
+    (pearson,) = [one for one in found.contests if one.metric == "pearson"]
+    assert pearson.values[0] is None
+    assert pearson.differences == [None]
+    assert {one.task for one in found.disagreements} <= {"sentiment", "paraphrase"}
+
+
+def test_different_rows_are_refused(document, texts) -> None:
+    other = copy.deepcopy(document("b"))
+    other["suites"]["tasks"]["tasks"]["sentiment"]["gears"]["single"]["labels"][0] = 2
+    other["suites"]["tasks"]["tasks"]["sentiment"]["gears"]["single"]["labels"][1] = 0
+    with pytest.raises(TercetError, match=r"task `sentiment`: .* different rows"):
+        compare([document("a"), other], [texts] * 2)
+    with pytest.raises(TercetError, match="two models"):
+        compare([other], [texts])
+
+
+def test_names_are_told_apart(document) -> None:
+    assert names_of([document("a"), document("b")]) == ["a", "b"]
