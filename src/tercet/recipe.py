@@ -83,25 +83,35 @@ class Recipe(Spec):
             _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
             if order is not None and (left := [task for task in training if task not in order]):
                 raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
-        self._check_score()
+            self._check_evaluation(self.evaluation_of(stage))
         return self
 
-    def _check_score(self) -> None:
-        score = self.evaluation.score
+    def _check_evaluation(self, evaluation: EvaluationSpec) -> None:
+        predicting = [name for name, task in self.tasks.items() if task.predicts]
+        _check_names("evaluation.tasks", evaluation.tasks or [], predicting)
         figures = [
             f"{name}.{metric}"
-            for name, task in self.tasks.items()
-            if task.predicts
-            for metric in task.metrics
+            for name in self.scored_tasks(evaluation)
+            for metric in self.tasks[name].metrics
         ]
-        if score not in ("mean", "mean-shifted", *figures):
+        if evaluation.score not in ("mean", "mean-shifted", *figures):
             raise ValueError(
-                f"evaluation.score {score!r} is none of mean, mean-shifted, {', '.join(figures)}"
+                f"evaluation.score {evaluation.score!r} is none of mean, mean-shifted, "
+                f"{', '.join(figures)}"
             )
 
     def stage_tasks(self, stage: StageSpec) -> list[str]:
         """Names of the tasks that train in a stage."""
         return stage.tasks if stage.tasks is not None else list(self.tasks)
+
+    def evaluation_of(self, stage: StageSpec) -> EvaluationSpec:
+        """What is scored in a stage, and which weights it leaves."""
+        return stage.evaluation or self.evaluation
+
+    def scored_tasks(self, evaluation: EvaluationSpec) -> list[str]:
+        """Names of the tasks that are scored on dev."""
+        predicting = [name for name, task in self.tasks.items() if task.predicts]
+        return evaluation.tasks if evaluation.tasks is not None else predicting
 
 
 def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None:

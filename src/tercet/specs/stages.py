@@ -62,16 +62,18 @@ class OptimiserSpec(Spec):
 
 
 class EvaluationSpec(Spec):
+    tasks: Annotated[list[str], Field(min_length=1)] | None = None
+    """Which tasks are scored on dev; all that predict when left out."""
     score: str = "mean"
     """What is the best checkpoint: `mean` of the tasks' metrics, `mean-shifted` with (r+1)/2 for
     correlations, or TASK.METRIC."""
     every: Annotated[int, Field(ge=0)] | None = None
-    """Steps between scores on dev; 0 scores only at the end of the run; each epoch when left
+    """Steps between scores on dev; 0 scores only at the end of each stage; each epoch when left
     out."""
     rows: Count | None = None
     """Only the first dev rows of each task while training, for speed."""
     keep: Literal["best", "last"] = "best"
-    """Which weights the run leaves as its model."""
+    """Which weights a stage leaves to the next, and the last one as the model."""
     patience: Count | None = None
     """Scores without a better one before a stage ends early."""
 
@@ -93,6 +95,8 @@ class StageSpec(Spec):
     surgery: Surgery | None = None
     """Gradient surgery by name, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
+    evaluation: EvaluationSpec | None = None
+    """This stage's own, where it differs from the recipe's."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """bf16 is autocast over fp32 weights; auto takes it on GPUs only."""
 

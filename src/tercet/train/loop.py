@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
@@ -45,9 +45,10 @@ class Position:
 
     stage, step: the stage, and its steps that are done
     total: steps of the whole run that are done
-    best, best_step: the best score so far and the total at which it was reached
+    best, best_step: the stage's best score so far and the total at which it was reached
     waited: scores since then
     ended: whether the stage was ended early
+    kept: of each stage that is done, the total whose weights it left
     """
 
     stage: int = 0
@@ -57,6 +58,7 @@ class Position:
     best_step: int = 0
     waited: int = 0
     ended: bool = False
+    kept: Sequence[int] = ()
 
 
 class Loop:
@@ -70,9 +72,9 @@ class Loop:
         journal: Journal,
         checkpoints: Checkpoints,
         listener: Listener,
-        score: Callable[[], tuple[Metrics, float]] | None,
+        score: Callable[[StageSpec], tuple[Metrics, float]] | None,
     ) -> None:
-        """`score` gives the metrics on dev and the recipe's score of them; None without dev."""
+        """`score` gives a stage's metrics on dev and its score of them; None without dev."""
         self.recipe = recipe
         self.losses = losses
         self.network = losses.network
@@ -91,8 +93,8 @@ class Loop:
         with _interrupt_noticed() as interrupted:
             for number in range(self.position.stage, len(self.recipe.stages)):
                 if self.position.stage != number:
-                    self.position = replace(
-                        self.position, stage=number, step=0, waited=0, ended=False
+                    self.position = Position(
+                        stage=number, total=self.position.total, kept=self.position.kept
                     )
                     start = None
                 if self._stage(self.recipe.stages[number], start, interrupted):
@@ -155,6 +157,8 @@ class Loop:
                 self._tell_steps()
             if scoring:
                 self._score(stage)
+            if self.position.ended or self.position.step == len(plan):
+                self._leave(stage)
             if saving or stop or self.position.ended:
                 self._save(optimiser, backward.surgeon)
             if stop:
@@ -183,12 +187,11 @@ class Loop:
         """Whether it is time, after a step, to score on dev, to save, and to read the losses."""
         done, total = self.position.step, self.position.total
         ends_stage = done == len(plan)
-        ends_run = ends_stage and self.position.stage == len(self.recipe.stages) - 1
-        every = self.recipe.evaluation.every
+        every = self.recipe.evaluation_of(self.recipe.stages[self.position.stage]).every
         if every is None:
             scoring = plan.ends_epoch(done - 1)
         else:
-            scoring = ends_run or (every > 0 and done % every == 0)
+            scoring = ends_stage or (every > 0 and done % every == 0)
         every = self.recipe.checkpoint.every
         saving = ends_stage or (every > 0 and total % every == 0)
         flushing = done % _STEPS_A_FLUSH.get(self.world.device.type, 1) == 0
@@ -197,8 +200,9 @@ class Loop:
     def _score(self, stage: StageSpec) -> None:
         dev: Metrics = {}
         score = 0.0
+        evaluation = self.recipe.evaluation_of(stage)
         if self.score is not None and self.world.leads:
-            dev, score = self.score()
+            dev, score = self.score(stage)
         score = self.world.agree([score])[0]
         best = self.position.best is None or score > self.position.best
         total = self.position.total
@@ -206,14 +210,23 @@ class Loop:
             self.position = replace(self.position, best=score, best_step=total, waited=0)
         else:
             self.position = replace(self.position, waited=self.position.waited + 1)
-        patience = self.recipe.evaluation.patience
-        if patience is not None and self.position.waited >= patience:
+        if evaluation.patience is not None and self.position.waited >= evaluation.patience:
             self.position = replace(self.position, ended=True)
         if self.world.leads:
             self.journal.scores(step=total, stage=stage.name, dev=dev, score=score)
             self.listener.scores(step=total, dev=dev, score=score, best=best)
-            if best and self.recipe.evaluation.keep == "best":
+            if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)
+
+    def _leave(self, stage: StageSpec) -> None:
+        """Choose the weights that a stage leaves: its best or its last."""
+        kept = self.position.total
+        if self.recipe.evaluation_of(stage).keep == "best" and self.position.best is not None:
+            kept = self.position.best_step
+        if kept != self.position.total:
+            self.world.wait()
+            self.network.load_state_dict(self.checkpoints.best(kept))
+        self.position = replace(self.position, kept=[*self.position.kept, kept])
 
     def _save(self, optimiser: torch.optim.Optimizer, surgeon: Surgeon | None) -> None:
         if self.world.leads:

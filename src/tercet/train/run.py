@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tercet.model_folder import Parts, save_model_folder
 from tercet.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
+from tercet.specs import StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
@@ -125,7 +126,7 @@ class Run:
                 score=self._scorer(network, tokenizer, dev),
             )
             position = loop.run(start)
-        return self._finish(network, tokenizer, dev, checkpoints, position)
+        return self._finish(network, tokenizer, dev, position)
 
     def _check_folder(self, *, resume: bool) -> None:
         """A run never writes into what is not its own."""
@@ -202,10 +203,16 @@ class Run:
 
     def _tables(self, split: Any, tokenizer: Tokenizer) -> dict[str, TaskTable]:
         """The tables of a split: of all tasks that train, or of all that are scored."""
-        training = {name for stage in self.recipe.stages for name in self.recipe.stage_tasks(stage)}
+        wanted: set[str] = set()
+        for stage in self.recipe.stages:
+            evaluation = self.recipe.evaluation_of(stage)
+            trains = split == "train"
+            wanted |= set(
+                self.recipe.stage_tasks(stage) if trains else self.recipe.scored_tasks(evaluation)
+            )
         tables = {}
         for name, task in self.recipe.tasks.items():
-            if (name in training) if split == "train" else task.predicts:
+            if name in wanted:
                 table = load_table(
                     task, split, self.data, tokenizer, limit=self.recipe.encoder.max_tokens
                 )
@@ -240,15 +247,17 @@ class Run:
 
     def _scorer(
         self, network: Network, tokenizer: Tokenizer, dev: dict[str, TaskTable]
-    ) -> Callable[[], tuple[Metrics, float]] | None:
+    ) -> Callable[[StageSpec], tuple[Metrics, float]] | None:
         if not any(task.predicts for task in self.recipe.tasks.values()):
             return None
-        rows = self.recipe.evaluation.rows
 
-        def score() -> tuple[Metrics, float]:
-            metrics = self._metrics(network, tokenizer, dev, rows=rows)
-            self._newest = metrics if rows is None else None
-            return metrics, score_of(metrics, self.recipe.tasks, self.recipe.evaluation.score)
+        def score(stage: StageSpec) -> tuple[Metrics, float]:
+            evaluation = self.recipe.evaluation_of(stage)
+            chosen = {name: dev[name] for name in self.recipe.scored_tasks(evaluation)}
+            metrics = self._metrics(network, tokenizer, chosen, rows=evaluation.rows)
+            whole = evaluation.rows is None and metrics.keys() == dev.keys()
+            self._newest = metrics if whole else None
+            return metrics, score_of(metrics, self.recipe.tasks, evaluation.score)
 
         return score
 
@@ -275,17 +284,13 @@ class Run:
         network: Network,
         tokenizer: Tokenizer,
         dev: dict[str, TaskTable],
-        checkpoints: Checkpoints,
         position: Position,
     ) -> RunResult | None:
         """Write the model folder, and last the summary that says that the run is done."""
         if not self.world.leads:
             self.world.wait()
             return None
-        kept = position.total
-        if self.recipe.evaluation.keep == "best" and position.best is not None:
-            network.load_state_dict(checkpoints.best(position.best_step))
-            kept = position.best_step
+        kept = position.kept[-1]
         # The last step of a run has just been scored; only other weights need it now.
         metrics = self._newest if kept == position.total else None
         if metrics is None:
@@ -300,13 +305,28 @@ class Run:
             metrics=metrics,
         )
         save_model_folder(self.out / _MODEL, Parts(network, tokenizer, info))
-        summary = {"steps": position.total, "kept": kept, "score": position.best, "dev": metrics}
+        summary = {
+            "steps": position.total,
+            "kept": kept,
+            "score": position.best,
+            "dev": metrics,
+            "stages": self._after_stages(position.kept),
+        }
         aside = self.out / f".{_SUMMARY}.new"
         aside.write_text(json.dumps(summary, indent=1), "utf-8")
         aside.rename(self.out / _SUMMARY)
         self.listener.say(f"The model is the one after step {kept} of {position.total}.")
         self.world.wait()
         return RunResult(self.out / _MODEL, metrics)
+
+    def _after_stages(self, kept: Sequence[int]) -> list[dict[str, Any]]:
+        """What was scored on dev of the weights that each stage left: who forgets, and when."""
+        lines = [json.loads(line) for line in (self.out / _METRICS).read_text().splitlines()]
+        scored = {line["step"]: line["dev"] for line in lines if "dev" in line}
+        return [
+            {"stage": stage.name, "step": step, "dev": scored.get(step, {})}
+            for stage, step in zip(self.recipe.stages, kept, strict=True)
+        ]
 
     def _finished(self) -> RunResult | None:
         if not self.world.leads:
