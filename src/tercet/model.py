@@ -69,7 +69,12 @@ class Model:
 
     @property
     def engine(self) -> Engine:
-        return Engine(self.network, self.tokenizer.template, self.info.max_tokens)
+        return Engine(
+            self.network,
+            self.tokenizer.template,
+            self.info.max_tokens,
+            temperatures=self.info.temperatures or {},
+        )
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         """Vectors of length 1, float32 [n, width]."""

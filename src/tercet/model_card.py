@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
-from tercet.specs import Count, DataSpec, PoolingName, Spec, TaskSpec
+from tercet.specs import Count, DataSpec, Gear, PoolingName, Positive, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each gear, of each metric; None is undefined."""
@@ -29,6 +30,17 @@ class ModelInfo(Spec):
     """The recipe that made it."""
     metrics: Metrics | None = None
     """Measured on dev."""
+    temperatures: dict[str, dict[Gear, Positive]] | None = None
+    """Of each calibrated task, of each gear: what its head's outputs are divided by."""
+
+    @model_validator(mode="after")
+    def _temperatures_have_heads(self) -> Self:
+        for name, gears in (self.temperatures or {}).items():
+            task = self.tasks.get(name)
+            for gear in gears:
+                if task is None or task.labels is None or gear not in task.gears:
+                    raise ValueError(f"`temperatures` names {name}.{gear}, which is no classifier")
+        return self
 
 
 def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:

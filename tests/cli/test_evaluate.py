@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -70,18 +71,25 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     assert f"Wrote {file}." in talk
     lines = [line.split("\t") for line in out.splitlines()]
     assert lines[0] == ["task", "gear", "rows", "metric", "figure", "95 % interval"]
-    metrics = ["accuracy*", "macro-f1", "pearson*", "spearman", "mean", "mean-shifted"]
+    metrics = ["accuracy*", "macro-f1", "ece", "pearson*", "spearman", "mean", "mean-shifted"]
     assert [line[3] for line in lines[1:]] == metrics
     written = json.loads(file.read_text("utf-8"))
-    assert (written["schema"], written["suite"], written["encoder"]) == (1, "tasks", "tiny")
+    assert (written["schema"], list(written["suites"]), written["missing"]) == (1, ["tasks"], [])
+    assert written["model"]["encoder"] == "tiny"
+    assert written["data"] == sample_data.name
     assert set(written["versions"]) >= {"tercet", "torch"}
-    sentiment = written["tasks"]["sentiment"]
+    tasks = written["suites"]["tasks"]
+    sentiment = tasks["tasks"]["sentiment"]
     assert (sentiment["rows"], sentiment["skipped"]) == (30, [])
-    accuracy = sentiment["gears"]["single"]["accuracy"]
+    single = sentiment["gears"]["single"]
+    accuracy = single["metrics"]["accuracy"]
+    assert np.shape(single["predictions"]) == (30, 5)
+    said = np.argmax(single["predictions"], axis=1)
+    assert np.mean(said == single["labels"]) == pytest.approx(accuracy["value"])
     assert lines[1][2:5] == ["30", "accuracy*", f"{accuracy['value']:.4f}"]
     assert lines[1][5] == " to ".join(f"{bound:.4f}" for bound in accuracy["interval"])
-    assert lines[5][4] == f"{written['overall']['mean']:.4f}"
-    assert {path.name for path in tmp_path.iterdir()} == {"figures.json", "cache"}
+    assert lines[6][4] == f"{tasks['overall']['mean']:.4f}"
+    assert {path.name for path in tmp_path.iterdir()} == {"figures.json"}
 
 
 def test_data_may_come_from_the_environment(evaluate, folder, sample_data, monkeypatch) -> None:
@@ -94,13 +102,10 @@ def test_data_may_come_from_the_environment(evaluate, folder, sample_data, monke
 def test_mistakes_are_one_sentence_and_exit_code_2(
     evaluate, folder: Path, sample_data: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
     for arguments, told in [
         ([folder], "--data"),
         ([folder, "--data", tmp_path / "none"], "is no folder"),
-        ([folder, "--data", empty], "ids-sst-dev.csv"),
-        ([folder, "--data", sample_data, "--suite", "sts"], "--suite"),
+        ([folder, "--data", sample_data, "--suite", "stss"], "--suite"),
         ([folder, "--data", sample_data, "--rows", "0"], "--rows"),
         ([folder, "--data", sample_data, "--json", tmp_path / "no" / "f.json"], "does not exist"),
         ([tiny_encoder, "--data", sample_data], "can only embed"),
@@ -110,3 +115,16 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
         assert (code, out) == (2, "")
         assert told in talk
         assert talk.count("\n") == 1
+
+
+def test_missing_files_are_named_and_the_rest_is_measured(
+    evaluate, folder: Path, sample_data: Path, tmp_path: Path
+) -> None:
+    partial = tmp_path / "partial"
+    partial.mkdir()
+    (partial / "sts-dev.csv").write_bytes((sample_data / "sts-dev.csv").read_bytes())
+    code, out, talk = evaluate(folder, "--data", partial, "--rows", 5)
+    assert code == 3
+    assert "tasks: sentiment was not measured: ids-sst-dev.csv is missing." in talk
+    assert "similarity\tbi\t5\tpearson*" in out
+    assert "overall\t\t\tmean\tundefined" in out

@@ -71,7 +71,7 @@ def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Pat
     rows = read(sample_data, "ids-sst-dev.csv")
     labels = [int(row["sentiment"]) for row in rows]
     found = [sentiment.label for sentiment in model.sentiment([row["sentence"] for row in rows])]
-    accuracy = result.tasks["sentiment"].gears["single"]["accuracy"]
+    accuracy = result.tasks["sentiment"].gears["single"].metrics["accuracy"]
     assert accuracy.value == pytest.approx(np.mean(np.equal(labels, found)))
     assert accuracy.interval[0] <= accuracy.value <= accuracy.interval[1]
 
@@ -80,7 +80,7 @@ def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Pat
     pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
     for gear in ("cross", "bi"):
         expected = np.corrcoef(grades, model.similarity(pairs, gear))[0, 1]
-        figure = result.tasks["similarity"].gears[gear]["pearson"]
+        figure = result.tasks["similarity"].gears[gear].metrics["pearson"]
         assert figure.value == pytest.approx(expected, abs=1e-5)
         assert figure.interval[0] < figure.value < figure.interval[1]
 
@@ -88,9 +88,9 @@ def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Pat
 def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> None:
     result = evaluate_tasks(model, sample_data, intervals=False)
     measured = {
-        (name, gear): list(figures)
+        (name, gear): list(found.metrics)
         for name, task in result.tasks.items()
-        for gear, figures in task.gears.items()
+        for gear, found in task.gears.items()
     }
     assert measured == {
         ("sentiment", "single"): ["accuracy", "macro-f1"],
@@ -99,9 +99,9 @@ def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> Non
         ("similarity", "bi"): ["pearson", "spearman"],
     }
     chosen = [
-        result.tasks["sentiment"].gears["single"]["accuracy"].value,
-        result.tasks["paraphrase"].gears["cross"]["accuracy"].value,
-        result.tasks["similarity"].gears["cross"]["pearson"].value,
+        result.tasks["sentiment"].gears["single"].metrics["accuracy"].value,
+        result.tasks["paraphrase"].gears["cross"].metrics["accuracy"].value,
+        result.tasks["similarity"].gears["cross"].metrics["pearson"].value,
     ]
     assert result.overall["mean"] == pytest.approx(np.mean(chosen))
     chosen[2] = (chosen[2] + 1) / 2

@@ -36,6 +36,18 @@ _MAGIC = {
 _BROKEN = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
+class MissingFileError(TercetError):
+    """A data file is not there; `file` is the name that was looked for."""
+
+    def __init__(self, file: str | Path, looked: Sequence[Path]) -> None:
+        self.file = str(file)
+        places = dict.fromkeys(str((folder / file).parent) for folder in looked)
+        super().__init__(
+            f"{file}: no such file, plain or with .gz, .xz or .zst; looked in "
+            f"{' and '.join(places)}."
+        )
+
+
 def find_file(name: str | Path, folders: Sequence[Path] = (Path(),)) -> Path:
     """The file of that name, or of that name and a compression's suffix, in the first folder."""
     for folder in folders:
@@ -45,10 +57,7 @@ def find_file(name: str | Path, folders: Sequence[Path] = (Path(),)) -> Path:
                 raise TercetError(f"{path}: is a folder; name a file in it.")
             if path.exists():
                 return path
-    looked = dict.fromkeys(str((folder / name).parent) for folder in folders)
-    raise TercetError(
-        f"{name}: no such file, plain or with .gz, .xz or .zst; looked in {' and '.join(looked)}."
-    )
+    raise MissingFileError(name, folders)
 
 
 def bare_name(path: Path) -> str:

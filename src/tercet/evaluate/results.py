@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tercet.data.examples import BadRow
 from tercet.errors import TercetError
+from tercet.evaluate.calibration import Calibration, class_probabilities
 from tercet.evaluate.metrics import GRADE_METRICS, Figures, overall
 from tercet.model_card import Metrics
 from tercet.specs import Gear, TaskSpec
+
+DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,64 +27,113 @@ class Figure:
     value: float | None
     interval: tuple[float, float] | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value, "interval": self.interval}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A file that a suite needed for a task and did not find."""
+
+    suite: str
+    task: str
+    file: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"suite": self.suite, "task": self.task, "file": self.file}
+
+
+@dataclass(frozen=True, slots=True)
+class GearResult:
+    """What one gear of a task said of every row.
+
+    labels: class numbers or grades [n]
+    predictions: probabilities [n, classes], or of class 1 [n], or grades [n]
+    calibration: of classifiers
+    """
+
+    metrics: dict[str, Figure]
+    labels: NDArray[Any]
+    predictions: NDArray[np.float32]
+    calibration: Calibration | None
+
+    def to_json(self) -> dict[str, Any]:
+        classes = self.calibration is not None
+        told = class_probabilities(self.predictions) if classes else self.predictions
+        return {
+            "metrics": {metric: figure.to_json() for metric, figure in self.metrics.items()},
+            "labels": rounded(self.labels),
+            "predictions": rounded(told),
+            "calibration": self.calibration.to_json() if self.calibration else None,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
     """The figures of one task.
 
-    gears: of each gear, of each metric; the most exact gear first
+    gears: the most exact gear first
     metric: the one that stands for the task
+    classes: the names of its classes, None where it has grades
     """
 
     rows: int
     skipped: list[BadRow]
     files: list[str]
     metric: str
-    gears: dict[Gear, dict[str, Figure]]
+    classes: list[str] | None
+    gears: dict[Gear, GearResult]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "skipped": [
+                {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
+                for row in self.skipped
+            ],
+            "metric": self.metric,
+            "classes": self.classes,
+            "gears": {gear: result.to_json() for gear, result in self.gears.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class TasksResult:
-    """The figures of all tasks, and their mean: plain, and with (r + 1) / 2 for correlations."""
+    """The figures of all tasks, and their mean: plain, and with (r + 1) / 2 for correlations.
+
+    texts: the text columns of each task's rows; not part of the JSON
+    missing: the files of tasks that could not be measured
+    """
 
     tasks: dict[str, TaskResult]
     overall: Figures
+    texts: dict[str, tuple[list[str], ...]]
+    missing: list[Missing]
 
     @property
     def metrics(self) -> Metrics:
         """The values alone, as a model folder keeps them."""
         return {
             name: {
-                gear: {metric: figure.value for metric, figure in figures.items()}
-                for gear, figures in task.gears.items()
+                gear: {metric: figure.value for metric, figure in result.metrics.items()}
+                for gear, result in task.gears.items()
             }
             for name, task in self.tasks.items()
         }
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "tasks": {name: _task_json(task) for name, task in self.tasks.items()},
+            "tasks": {name: task.to_json() for name, task in self.tasks.items()},
             "overall": self.overall,
         }
 
 
-def _task_json(task: TaskResult) -> dict[str, Any]:
-    return {
-        "files": task.files,
-        "rows": task.rows,
-        "skipped": [
-            {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
-            for row in task.skipped
-        ],
-        "metric": task.metric,
-        "gears": {
-            gear: {
-                metric: {"value": figure.value, "interval": figure.interval}
-                for metric, figure in figures.items()
-            }
-            for gear, figures in task.gears.items()
-        },
-    }
+def rounded(values: NDArray[Any]) -> list[Any]:
+    """Numbers as JSON holds them: classes whole, the rest to a few decimals."""
+    if values.dtype.kind in "iu":
+        return list(values.tolist())
+    return list(values.astype(np.float64).round(DECIMALS).tolist())
 
 
 def predicting_gears(task: TaskSpec) -> list[Gear]:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tercet.data.table import TaskTable, load_table
+from tercet.data.examples import Examples, read_examples
+from tercet.data.files import MissingFileError
+from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.evaluate.bootstrap import interval
+from tercet.evaluate.calibration import measure_calibration
+from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import Figures, classification_metrics, grade_metrics
-from tercet.evaluate.results import Figure, TaskResult, TasksResult, overall_of, predicting_gears
+from tercet.evaluate.results import (
+    Figure,
+    GearResult,
+    Missing,
+    TaskResult,
+    TasksResult,
+    overall_of,
+    predicting_gears,
+)
 from tercet.infer.engine import Engine, Floats, Progress
 from tercet.model import Model
 from tercet.model_card import Metrics
@@ -30,32 +44,72 @@ def evaluate_tasks(
     tasks: Mapping[str, TaskSpec] | None = None,
     rows: int | None = None,
     intervals: bool = True,
-    progress: Progress | None = None,
+    corpus: Corpus | None = None,
 ) -> TasksResult:
     """Measure a model on the dev files of its tasks.
 
     tasks: which of them; all that predict when left out
     rows: only the first of each
     intervals: whether each figure gets its 95 % bootstrap interval
+    corpus: where vectors are kept for other suites
     """
     specs = {name: spec for name, spec in (tasks or model.tasks).items() if spec.predicts}
     if not specs:
         raise TercetError("This model has no task to measure; it can only embed.")
-    limit = model.info.max_tokens
-    tables = {
-        name: load_table(spec, "dev", data_dir, model.tokenizer, limit=limit)
-        for name, spec in specs.items()
+    corpus = corpus or Corpus(model)
+    examples: dict[str, Examples] = {}
+    missing: list[Missing] = []
+    for name, spec in specs.items():
+        try:
+            examples[name] = read_examples(spec, "dev", data_dir)
+        except MissingFileError as error:
+            missing.append(Missing("tasks", name, error.file))
+    texts = {name: _first_texts(found, rows) for name, found in examples.items()}
+    results = {
+        name: _measure(corpus, name, specs[name], found, texts[name], intervals)
+        for name, found in examples.items()
     }
-    found: dict[str, dict[Gear, dict[str, Figure]]] = {name: {} for name in specs}
-    for name, gear, labels, predicted in _predict(model.engine, tables, specs, rows, progress):
-        figures = _figures(specs[name], labels, predicted)
-        found[name][gear] = {
+    result = TasksResult(results, {}, texts, missing)
+    if missing:
+        return replace(result, overall={"mean": None, "mean-shifted": None})
+    return replace(result, overall=overall_of(result.metrics, specs))
+
+
+def _first_texts(examples: Examples, rows: int | None) -> tuple[list[str], ...]:
+    return tuple(column[:rows] for column in examples.texts)
+
+
+def _measure(
+    corpus: Corpus,
+    name: str,
+    spec: TaskSpec,
+    examples: Examples,
+    texts: tuple[list[str], ...],
+    intervals: bool,
+) -> TaskResult:
+    assert examples.labels is not None
+    labels = examples.labels[: len(texts[0])]
+    temperatures = (corpus.model.info.temperatures or {}).get(name, {})
+    gears: dict[Gear, GearResult] = {}
+    for gear in predicting_gears(spec):
+        predicted = corpus.predictions(name, gear, texts)
+        calibration = None
+        if spec.labels is not None:
+            temperature = temperatures.get(gear, 1.0)
+            calibration = measure_calibration(labels, predicted, temperature=temperature)
+        metrics = {
             metric: Figure(value, interval(metric, labels, predicted, SEED) if intervals else None)
-            for metric, value in figures.items()
+            for metric, value in _figures(spec, labels, predicted).items()
         }
-    results = {name: _result(specs[name], tables[name], found[name], rows) for name in specs}
-    metrics = TasksResult(results, {}).metrics
-    return TasksResult(results, overall_of(metrics, specs))
+        gears[gear] = GearResult(metrics, labels, predicted, calibration)
+    return TaskResult(
+        rows=len(labels),
+        skipped=list(examples.skipped),
+        files=[path.name for path in examples.files],
+        metric=spec.chosen_metric,
+        classes=spec.labels,
+        gears=gears,
+    )
 
 
 def score_tables(
@@ -113,7 +167,8 @@ def _width(gear: Gear) -> int:
 
 
 def _first(pieces: Pieces, count: int) -> Pieces:
-    return Pieces(pieces.ids, pieces.offsets[: count + 1], pieces.lengths[:count])
+    end = pieces.offsets[count]
+    return Pieces(pieces.ids[:end], pieces.offsets[: count + 1], pieces.lengths[:count])
 
 
 def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) -> Progress | None:
@@ -123,22 +178,7 @@ def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) ->
     return lambda done, of: progress(start + rows * done // of, total)
 
 
-def _figures(spec: TaskSpec, labels: Floats, predicted: Floats) -> Figures:
+def _figures(spec: TaskSpec, labels: ArrayLike, predicted: Floats) -> Figures:
     if spec.labels is not None:
         return classification_metrics(labels, predicted)
     return grade_metrics(labels, predicted)
-
-
-def _result(
-    spec: TaskSpec,
-    table: TaskTable,
-    gears: dict[Gear, dict[str, Figure]],
-    rows: int | None,
-) -> TaskResult:
-    return TaskResult(
-        rows=_count(table, rows),
-        skipped=list(table.skipped),
-        files=[path.name for path in table.files],
-        metric=spec.chosen_metric,
-        gears=gears,
-    )

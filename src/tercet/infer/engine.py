@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -33,12 +33,14 @@ class Engine:
     """A network with what it needs to read word pieces.
 
     bf16: autocast, over weights that stay as they are
+    temperatures: of each task, of each gear: what its head's outputs are divided by
     """
 
     network: Network
     template: Template
     max_tokens: int
     bf16: bool = False
+    temperatures: Mapping[str, Mapping[Gear, float]] = field(default_factory=dict)
 
     def vectors(
         self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress | None = None
@@ -48,6 +50,19 @@ class Engine:
         return self._run(
             self._lengths([pieces])[chosen],
             lambda batch: self._tokens([pieces], chosen[batch]),
+            self.network.vectors,
+            width=self.network.encoder.config.width,
+            progress=progress,
+        )
+
+    def joint_vectors(
+        self, first: Pieces, second: Pieces, *, progress: Progress | None = None
+    ) -> Floats:
+        """The vector of every pair, encoded jointly, as pooled: float32 [n, width]."""
+        columns = [first, second]
+        return self._run(
+            self._lengths(columns),
+            lambda rows: self._tokens(columns, rows),
             self.network.vectors,
             width=self.network.encoder.config.width,
             progress=progress,
@@ -71,7 +86,8 @@ class Engine:
             # A text that stands in several pairs is encoded once.
             kept, places = distinct(texts)
             known = self.vectors(texts, kept, progress=progress)
-            return self.compare(task, known, places[: len(first)], places[len(first) :])
+            sides = [places[: len(first)], places[len(first) :]]
+            return self.read(task, "bi", known, sides)
         return self._run(
             self._lengths(columns),
             lambda rows: self._tokens(columns, rows),
@@ -80,20 +96,23 @@ class Engine:
             progress=progress,
         )
 
-    def compare(self, task: str, known: Floats, first: Rows, second: Rows) -> Floats:
-        """The bi head's outputs for pairs of stored vectors, float32 [n, outputs].
+    def read(self, task: str, gear: Gear, known: Floats, columns: Sequence[Rows]) -> Floats:
+        """What a head gives for stored vectors, float32 [n, outputs].
 
-        known: vectors as pooled, float32 [m, width]
-        first, second: rows of `known` that make the pairs, int64 [n]
+        known: vectors of texts, or of pairs encoded jointly (cross), as pooled: float32 [m, width]
+        columns: rows of `known`, int64 [n] each: two for gear `bi`, else one
         """
         network = self.network
-        results = np.empty((len(first), network.objectives[task, "bi"].outputs), np.float32)
+        head = network.head(task, gear)
+        count = len(columns[0])
+        results = np.empty((count, network.objectives[task, gear].outputs), np.float32)
         with inference(network, bf16=False):
-            for start in range(0, len(first), COMPARED):
+            for start in range(0, count, COMPARED):
                 block = slice(start, start + COMPARED)
-                u = torch.from_numpy(known[first[block]]).to(network.device)
-                v = torch.from_numpy(known[second[block]]).to(network.device)
-                results[block] = network.compare(task, u, v).float().cpu().numpy()
+                given = [
+                    torch.from_numpy(known[rows[block]]).to(network.device) for rows in columns
+                ]
+                results[block] = head(*given).float().cpu().numpy()
         return results
 
     def predictions(
@@ -105,9 +124,14 @@ class Engine:
         progress: Progress | None = None,
     ) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
-        raw = self.outputs(task, gear, columns, progress=progress)
+        return self.predict(task, gear, self.outputs(task, gear, columns, progress=progress))
+
+    def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
+        """A head's outputs [n, outputs] to probabilities [n, classes] or [n], or to grades [n]."""
+        temperature = self.temperatures.get(task, {}).get(gear, 1.0)
         with torch.inference_mode():
-            predicted: Floats = self.network.predict(task, gear, torch.from_numpy(raw)).numpy()
+            raw = torch.from_numpy(outputs) / temperature
+            predicted: Floats = self.network.predict(task, gear, raw).numpy()
         return predicted
 
     def _lengths(self, columns: Sequence[Pieces]) -> Rows:

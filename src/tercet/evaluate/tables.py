@@ -1,0 +1,208 @@
+"""The tables of an evaluation, as the report and the Markdown both show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tercet.evaluate.answers import Document, Texts, answers_of, tasks_of
+from tercet.evaluate.compare import Comparison, Difference
+from tercet.evaluate.details import mistakes
+from tercet.evaluate.run_history import RunHistory
+
+MISTAKES = 40
+"""A task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text, and the number by which it sorts where the text itself would not do.
+
+    mark: `right` or `wrong`, where a prediction is either
+    """
+
+    text: str
+    sort: float | None = None
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under named columns; the first column names the row.
+
+    numeric: the columns that hold numbers
+    filters: the columns to choose rows by
+    """
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    numeric: frozenset[str] = frozenset()
+    filters: list[str] = field(default_factory=list)
+
+    def values(self, column: str) -> list[str]:
+        """The different texts of a column, in order of appearance."""
+        place = self.columns.index(column)
+        return list(dict.fromkeys(row[place].text for row in self.rows))
+
+
+def figure(value: float | None, digits: int = 3) -> str:
+    """A figure as people read it; what has no value is said to be undefined."""
+    return "undefined" if value is None else f"{value:.{digits}f}"
+
+
+def span(bounds: Sequence[float] | None, digits: int = 3) -> str:
+    return "" if bounds is None else f"{bounds[0]:.{digits}f} to {bounds[1]:.{digits}f}"
+
+
+def number(value: float | None, digits: int = 3) -> Cell:
+    return Cell(figure(value, digits), value)
+
+
+def count(value: int) -> Cell:
+    return Cell(f"{value:,}", value)
+
+
+def tasks_table(document: Document) -> Table:
+    """Every metric of every gear, with its interval."""
+    rows = []
+    for task, block in tasks_of(document).items():
+        for gear, found in block["gears"].items():
+            for metric, one in found["metrics"].items():
+                named = f"{metric} *" if metric == block["metric"] else metric
+                cells = [Cell(task), Cell(gear), count(block["rows"]), Cell(named)]
+                rows.append([*cells, number(one["value"]), Cell(span(one["interval"]))])
+    return Table(
+        caption="Every metric of every gear; * marks the one that stands for its task",
+        columns=["Task", "Gear", "Rows", "Metric", "Figure", "95 % interval"],
+        rows=rows,
+        numeric=frozenset({"Rows", "Figure"}),
+    )
+
+
+def calibration_table(document: Document) -> Table:
+    rows = []
+    for task, block in tasks_of(document).items():
+        for gear, found in block["gears"].items():
+            if one := found.get("calibration"):
+                cells = [number(one.get(key)) for key in ("ece", "nll", "temperature")]
+                rows.append([Cell(task), Cell(gear), *cells])
+    return Table(
+        caption="Calibration: expected calibration error, and mean negative log-likelihood",
+        columns=["Task", "Gear", "Calibration error", "Log-likelihood", "Temperature"],
+        rows=rows,
+        numeric=frozenset({"Calibration error", "Log-likelihood", "Temperature"}),
+    )
+
+
+def mistakes_table(document: Document, texts: Texts) -> Table:
+    """The most confident mistakes of each task's most exact gear, the worst first."""
+    rows = []
+    for task in tasks_of(document):
+        answers = answers_of(document, texts, task)[0]
+        graded = answers.classes is None
+        for one in mistakes(answers.labels, answers.predictions, graded=graded, top=MISTAKES):
+            wrong = f"off by {one.weight:.1f}" if graded else f"{one.weight:.0%} sure"
+            rows.append(
+                [
+                    Cell("\n".join(answers.inputs(one.row))),
+                    Cell(task),
+                    Cell(answers.name(one.expected)),
+                    Cell(answers.name(one.predicted)),
+                    Cell(wrong, one.weight),
+                ]
+            )
+    return Table(
+        caption="The most confident mistakes of each task's most exact gear",
+        columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
+        rows=rows,
+        numeric=frozenset({"How wrong"}),
+        filters=["Task", "Expected", "Predicted"],
+    )
+
+
+def forgetting_table(run: RunHistory) -> Table:
+    """Each task's figure after each stage, and how far below its best until then."""
+    rows = []
+    for moment in run.forgetting:
+        cells = [
+            Cell(_remembered(one.value, one.forgotten), one.value) for one in moment.tasks.values()
+        ]
+        rows.append([Cell(f"{moment.stage}, step {moment.step:,}", moment.step), *cells])
+    names = [f"{task} ({metric})" for task, metric in run.metrics.items()]
+    return Table(
+        caption="What was kept and forgotten: each task's figure on dev, and its loss from its best",
+        columns=["After", *names],
+        rows=rows,
+        numeric=frozenset({"After", *names}),
+    )
+
+
+def _remembered(value: float | None, forgotten: float | None) -> str:
+    return figure(value) + (f" (−{forgotten:.3f})" if forgotten else "")
+
+
+def contests_table(comparison: Comparison) -> Table:
+    """All models' figures, and each later model's difference from the first."""
+    rows = []
+    for one in comparison.contests:
+        cells = [Cell(one.task), Cell(f"{one.metric} *" if one.chosen else one.metric)]
+        for place, gear in enumerate(one.gears):
+            cells.append(Cell("no such task") if gear is None else number(one.values[place]))
+            if place:
+                cells += _difference_cells(one.differences[place - 1])
+        rows.append(cells)
+    columns, first = ["Task", "Metric"], comparison.names[0]
+    for place, name in enumerate(comparison.names):
+        columns.append(name)
+        columns += [f"{name} − {first}", f"95 % interval of {name}", f"p of {name}"] if place else []
+    return Table(
+        caption=f"Figures side by side, and each model against {first} by a paired bootstrap",
+        columns=columns,
+        rows=rows,
+        numeric=frozenset(columns[2:]) - {name for name in columns if name.startswith("95 %")},
+    )
+
+
+def _difference_cells(one: Difference | None) -> list[Cell]:
+    if one is None:
+        return [Cell(""), Cell(""), Cell("")]
+    if one.value is None:
+        return [Cell("undefined"), Cell(""), Cell("")]
+    shown = "below 0.002" if one.p is not None and one.p < 0.002 else figure(one.p)
+    return [Cell(f"{one.value:+.3f}", one.value), Cell(span(one.interval)), Cell(shown, one.p)]
+
+
+def disagreements_table(comparison: Comparison) -> Table:
+    rows = []
+    for one in comparison.disagreements:
+        said = [
+            Cell(word, mark="right" if right else "wrong") if word else Cell("")
+            for word, right in zip(one.said, one.right, strict=True)
+        ]
+        apart = Cell(f"{one.apart:.2f}", one.apart)
+        rows.append([Cell("\n".join(one.inputs)), Cell(one.task), Cell(one.expected), *said, apart])
+    return Table(
+        caption="Sentences on which the models differ, those furthest apart first",
+        columns=["Sentence", "Task", "Expected", *comparison.names, "Apart"],
+        rows=rows,
+        numeric=frozenset({"Apart"}),
+        filters=["Task", "Expected", *comparison.names],
+    )
+
+
+def facts(document: Document) -> dict[str, str]:
+    """What an evaluation was made of, by name."""
+    model, machine = document["model"], document["machine"]
+    found: Mapping[str, Any] = {
+        "Model": model["name"],
+        "Encoder": model["encoder"],
+        "Recipe": model.get("recipe"),
+        "Width": model["width"],
+        "Data": document["data"],
+        "Machine": ", ".join(f"{key} {value}" for key, value in machine.items() if value),
+        "Versions": ", ".join(f"{key} {value}" for key, value in document["versions"].items()),
+        "Seconds": f"{document['seconds']:.0f}",
+    }
+    return {name: str(value) for name, value in found.items() if value is not None}

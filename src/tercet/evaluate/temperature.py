@@ -1,0 +1,84 @@
+"""Temperature scaling: one number a head, fitted on rows that training did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tercet.data.examples import read_examples
+from tercet.errors import TercetError
+from tercet.evaluate.corpus import Corpus, Tell
+from tercet.evaluate.results import predicting_gears
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+from tercet.specs import Gear, TaskSpec
+
+BOUNDS = (0.05, 20.0)
+"""Fits stay between them: where all rows are right, ever smaller temperatures fit better."""
+HELD_OUT = 0.1
+SEED = 11711
+
+
+def fit_temperature(outputs: ArrayLike, labels: ArrayLike) -> float:
+    """The temperature with the least negative log-likelihood of the labels.
+
+    outputs: a head's, [n, classes], or [n, 1] for class 1
+    labels: class numbers [n]
+    """
+    from scipy.optimize import minimize_scalar
+
+    raw, classes = np.asarray(outputs, np.float64), np.asarray(labels, np.int64)
+    if not len(classes):
+        raise TercetError("a temperature needs rows to be fitted on")
+    if raw.shape[1] == 1:
+        raw = np.concatenate([np.zeros_like(raw), raw], axis=1)
+
+    def loss(log_temperature: float) -> float:
+        scaled = raw / np.exp(log_temperature)
+        highest = scaled.max(axis=1)
+        summed = np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) + highest
+        return float((summed - scaled[np.arange(len(classes)), classes]).mean())
+
+    found = minimize_scalar(
+        loss, bounds=tuple(np.log(BOUNDS)), method="bounded", options={"xatol": 1e-6}
+    )
+    return float(np.exp(found.x))
+
+
+def held_out_rows(count: int, *, share: float = HELD_OUT, seed: int = SEED) -> NDArray[np.int64]:
+    """The rows of a train split that a temperature is fitted on, rising; the same every time."""
+    kept = max(1, round(count * share))
+    return np.sort(np.random.default_rng(seed).permutation(count)[:kept])
+
+
+def calibrate(
+    model: Model, data_dir: Path, *, share: float = HELD_OUT, tell: Tell | None = None
+) -> ModelInfo:
+    """The model's facts with a temperature for every head of its classifiers.
+
+    They are fitted on `held_out_rows` of each task's train files, never on dev. A model that was
+    trained on these rows is surer of them than of others: train on the rest for an honest fit.
+    """
+    classifiers = {name: spec for name, spec in model.tasks.items() if spec.labels is not None}
+    if not classifiers:
+        raise TercetError("This model has no classifier to calibrate.")
+    corpus = Corpus(model, tell)
+    fitted = {name: _fit(corpus, name, spec, data_dir, share) for name, spec in classifiers.items()}
+    return model.info.model_copy(update={"temperatures": fitted})
+
+
+def _fit(
+    corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path, share: float
+) -> Mapping[Gear, float]:
+    examples = read_examples(spec, "train", data_dir)
+    assert examples.labels is not None
+    rows = held_out_rows(len(examples), share=share)
+    columns = [[texts[row] for row in rows] for texts in examples.texts]
+    labels = examples.labels[rows]
+    return {
+        gear: fit_temperature(corpus.outputs(name, gear, columns), labels)
+        for gear in predicting_gears(spec)
+    }
