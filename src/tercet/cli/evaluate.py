@@ -104,11 +104,11 @@ def _suites(asked: list[SuiteName] | None) -> list[Suite]:
 
 
 def _show(found: Evaluation) -> None:
-    from tercet.evaluate.tables import tables
+    from tercet.evaluate.summary import summaries
 
     for line in found.notes:
         say(line)
-    shown = tables(found)
+    shown = summaries(found)
     for place, table in enumerate(shown):
         if place:
             print()
