@@ -59,6 +59,7 @@ def test_features_lie_side_by_side_in_the_given_order(features: list[str]) -> No
         "v": v,
         "absdiff": (u - v).abs(),
         "product": u * v,
+        "dot": (u * v).sum(dim=1, keepdim=True),
         "cosine": F.cosine_similarity(u, v)[:, None],
     }
     laid = torch.cat([by_name[name] for name in features], dim=1)
@@ -83,6 +84,13 @@ def test_cosine_head_projects_both_vectors_alike() -> None:
     assert weight.shape == (WIDTH, WIDTH)
     expected = F.cosine_similarity(F.linear(u, weight, bias), F.linear(v, weight, bias))
     torch.testing.assert_close(head(u, v)[:, 0], expected)
+
+
+def test_cosine_head_projects_to_another_width() -> None:
+    head = CosineHead(width=WIDTH, projection=True, projection_width=1).eval()
+    u, v = torch.randn(5, WIDTH), torch.randn(5, WIDTH)
+    signs = head.projection(u).sign() * head.projection(v).sign()
+    torch.testing.assert_close(head(u, v), signs)
 
 
 def test_initialisation_is_berts() -> None:

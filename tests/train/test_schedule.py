@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tercet.specs import ScheduleSpec
-from tercet.train.schedule import Plan
+from tercet.specs import ScheduleSpec, TaskSpec
+from tercet.train.schedule import Plan, Subset
 
 KINDS = ["sequential", "round-robin", "random", "proportional", "temperature", "annealed"]
 SPECS = [ScheduleSpec(kind=kind) for kind in [*KINDS, "together"]]
@@ -252,3 +253,49 @@ def test_a_longer_stage_begins_like_a_shorter_one() -> None:
             sizes = {"sst": 30, "sts": 45}
             short, long = make_plan(spec, sizes, steps=9), make_plan(spec, sizes, steps=40)
             assert everything(short) == everything(long)[:9]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind}-{spec.walk}")
+def test_a_subset_is_drawn_anew_for_each_pass(spec: ScheduleSpec) -> None:
+    plan = Plan(
+        spec,
+        sizes={"qqp": 40, "sst": 7},
+        rows_a_visit={"qqp": 5, "sst": 5},
+        epochs=6,
+        steps=None,
+        seed=(3, 0),
+        subsets={"qqp": Subset(10)},
+    )
+    batches = rows_of(plan)["qqp"]
+    passes = [sorted(a + b) for a, b in zip(batches[::2], batches[1::2], strict=False)]
+    assert all(len(set(one)) == 10 for one in passes)
+    assert len(set(map(tuple, passes))) == len(passes)
+
+
+def test_a_balanced_subset_makes_classes_alike() -> None:
+    labels = np.array([0] * 900 + [1] * 90 + [2] * 10)
+    task = TaskSpec.model_validate(
+        {
+            "data": {"layout": "cs224n-sst"},
+            "labels": ["a", "b", "c"],
+            "subset": {"share": 0.6, "balanced": True},
+            "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+        }
+    )
+    subset = Subset.of_task(task, labels, rows=1000)
+    assert subset is not None
+    assert subset.count == 600
+    sizes = {"t": 1000}
+    plan = Plan(
+        ScheduleSpec(),
+        sizes=sizes,
+        rows_a_visit=sizes,
+        epochs=5,
+        steps=None,
+        seed=(1, 0),
+        subsets={"t": subset},
+    )
+    drawn = np.concatenate([labels[plan.draws(step)[0].rows] for step in range(len(plan))])
+    assert len(drawn) == 3000
+    # A thousand a class on average, with a deviation of 26.
+    assert np.all(np.abs(np.bincount(drawn) - 1000) < 130)

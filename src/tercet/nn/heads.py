@@ -21,8 +21,10 @@ FEATURES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "v": lambda u, v: v,
     "absdiff": lambda u, v: (u - v).abs(),
     "product": lambda u, v: u * v,
+    "dot": lambda u, v: (u * v).sum(dim=-1, keepdim=True),
     "cosine": lambda u, v: cosine(u, v).unsqueeze(-1).to(u.dtype),
 }
+_ONE_NUMBER = ("dot", "cosine")
 
 
 def _check(name: str, known: Iterable[str], *, what: str) -> str:
@@ -84,7 +86,7 @@ class FeatureHead(nn.Module):
             raise TercetError(f"`features` is empty: name one or more of {', '.join(FEATURES)}")
         self.features = [FEATURES[_check(name, FEATURES, what="feature")] for name in features]
         self.mlp = MlpHead(
-            width=sum(1 if name == "cosine" else width for name in features),
+            width=sum(1 if name in _ONE_NUMBER else width for name in features),
             outputs=outputs,
             hidden=hidden,
             activation=activation,
@@ -98,17 +100,23 @@ class FeatureHead(nn.Module):
 
 
 class CosineHead(nn.Module):
-    """The cosine of two vectors, after one linear layer of their own width where asked for."""
+    """The cosine of two vectors, after one linear layer where asked for."""
 
     def __init__(
-        self, *, width: int, outputs: int = 1, projection: bool = False, dropout: float = 0.0
+        self,
+        *,
+        width: int,
+        outputs: int = 1,
+        projection: bool = False,
+        projection_width: int | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if outputs != 1:
             raise TercetError(
                 f"a `cosine` head gives one number, and its objective needs {outputs}"
             )
-        self.projection = _linear(width, width) if projection else nn.Identity()
+        self.projection = _linear(width, projection_width or width) if projection else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:

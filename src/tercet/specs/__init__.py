@@ -17,7 +17,7 @@ from tercet.specs.base import (
     Spec,
     Surgery,
 )
-from tercet.specs.data import DataSpec, EncoderSpec
+from tercet.specs.data import DataSpec, EncoderSpec, SubsetSpec
 from tercet.specs.heads import CosineHeadSpec, FeatureHeadSpec, HeadSpec, MlpHeadSpec
 from tercet.specs.objectives import (
     ON_VECTORS,
@@ -71,6 +71,7 @@ __all__ = [
     "SimCSESpec",
     "Spec",
     "StageSpec",
+    "SubsetSpec",
     "Surgery",
     "TaskSpec",
     "TripletSpec",

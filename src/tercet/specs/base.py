@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Gear = Literal["single", "bi", "cross"]
 PoolingName = Literal["cls", "pooler", "mean", "max"]
-Feature = Literal["u", "v", "absdiff", "product", "cosine"]
+Feature = Literal["u", "v", "absdiff", "product", "dot", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]
 Metric = Literal["accuracy", "f1", "macro-f1", "pearson", "spearman"]
 Surgery = Literal[

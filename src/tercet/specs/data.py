@@ -22,6 +22,13 @@ class EncoderSpec(Spec):
     """Dropout of attention weights while training."""
 
 
+class SubsetSpec(Spec):
+    share: Annotated[float, Field(gt=0.0, le=1.0)]
+    """How much of the training rows each pass draws anew."""
+    balanced: bool = False
+    """Drawn with replacement so that every class is as likely; else without, all rows alike."""
+
+
 class DataSpec(Spec):
     layout: str | None = None
     """A known layout (`cs224n-sst`, ...), which fills in files, columns and format."""

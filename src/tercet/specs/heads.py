@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tercet.specs.base import Activation, Count, Feature, Share, Spec
 
@@ -31,8 +31,16 @@ class CosineHeadSpec(Spec):
     kind: Literal["cosine"] = "cosine"
     projection: bool = False
     """A linear layer of the vectors' own width before the cosine."""
+    projection_width: Count | None = None
+    """Of that layer, where it differs."""
     dropout: Share = 0.0
     """Before the projection."""
+
+    @model_validator(mode="after")
+    def _projects(self) -> Self:
+        if self.projection_width is not None and not self.projection:
+            raise ValueError("`projection_width` needs `projection = true`")
+        return self
 
 
 HeadSpec = Annotated[MlpHeadSpec | FeatureHeadSpec | CosineHeadSpec, Field(discriminator="kind")]

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Spec
-from tercet.specs.data import DataSpec
+from tercet.specs.data import DataSpec, SubsetSpec
 from tercet.specs.heads import CosineHeadSpec, HeadSpec
 from tercet.specs.objectives import ON_VECTORS, ObjectiveSpec
 
@@ -39,6 +39,8 @@ class TaskSpec(Spec):
     """Lowest and highest label of a graded task."""
     metric: Metric | None = None
     """The figure that stands for this task: accuracy of classes, pearson of grades."""
+    subset: SubsetSpec | None = None
+    """A random part of the training rows for each pass; all of them when left out."""
     batch: Count | None = None
     """Rows a batch, where it differs from the stage's."""
     weight: Positive = 1.0
@@ -84,6 +86,8 @@ class TaskSpec(Spec):
             raise ValueError("has `labels` (classes) or `range` (grades), not both")
         if self.labels is not None and len(set(self.labels)) < len(self.labels):
             raise ValueError("`labels` names a class twice")
+        if self.subset is not None and self.subset.balanced and self.labels is None:
+            raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
         for gear, spec in self.gears.items():
             _check_gear(self, gear, spec)
         if self.chosen_metric not in self.metrics:

@@ -20,7 +20,7 @@ from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, 
 from tercet.train.journal import Journal, StepRecord
 from tercet.train.losses import Losses
 from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
-from tercet.train.schedule import Plan
+from tercet.train.schedule import Plan, Subset
 from tercet.train.surgery import Surgeon
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
@@ -181,7 +181,17 @@ class Loop:
             epochs=stage.epochs,
             steps=stage.steps,
             seed=(self.recipe.seed, self.position.stage),
+            subsets=self._subsets(names),
         )
+
+    def _subsets(self, names: Sequence[str]) -> dict[str, Subset]:
+        found = {}
+        for name in names:
+            table = self.losses.tables[name]
+            subset = Subset.of_task(self.recipe.tasks[name], table.labels, rows=len(table))
+            if subset is not None:
+                found[name] = subset
+        return found
 
     def _due(self, plan: Plan) -> tuple[bool, bool, bool]:
         """Whether it is time, after a step, to score on dev, to save, and to read the losses."""

@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.specs import ScheduleSpec
+from tercet.data.labels import Labels
+from tercet.specs import ScheduleSpec, TaskSpec
 
 ABSENT = -1
 # BERT and PALs (Stickland and Murray, 2019) let the exponent of the sizes fall from 1 to 0.2.
@@ -24,10 +25,36 @@ class Draw:
     rows: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """What each pass over a task draws anew.
+
+    count: rows of a pass
+    likely: float64 [rows of the task], drawn with replacement; None: without, all alike
+    """
+
+    count: int
+    likely: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_task(cls, task: TaskSpec, labels: Labels | None, *, rows: int) -> Subset | None:
+        """As a task asks for it; None where a pass takes all rows."""
+        if task.subset is None:
+            return None
+        count = max(1, round(task.subset.share * rows))
+        if not task.subset.balanced:
+            return cls(count)
+        assert labels is not None
+        _, classes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        likely = 1.0 / sizes[classes]
+        return cls(count, likely / likely.sum())
+
+
 class Plan:
     """The steps of one stage.
 
-    Every task is walked in passes; each pass is a fresh permutation of its rows. A *visit* is the
+    Every task is walked in passes; each pass is a fresh permutation of its rows, or a fresh random
+    part of them. A *visit* is the
     next slice of a pass. The plan is the table `visits` [steps, tasks]: the running number of the
     visit that a step pays to a task, or ABSENT. So any step can be looked up without those before.
     """
@@ -41,9 +68,13 @@ class Plan:
         epochs: float | None,
         steps: int | None,
         seed: Sequence[int],
+        subsets: Mapping[str, Subset] | None = None,
     ) -> None:
         self.tasks = list(sizes)
-        self._sizes = dict(sizes)
+        self._whole = dict(sizes)
+        self._subsets = dict(subsets or {})
+        sizes = {task: self._pass_size(task) for task in self.tasks}
+        self._sizes = sizes
         self._rows = dict(rows_a_visit)
         self._seed = tuple(seed)
         passes = {task: -(-sizes[task] // rows_a_visit[task]) for task in self.tasks}
@@ -52,6 +83,9 @@ class Plan:
         )
         self.visits = np.where(present, np.cumsum(present, axis=0) - 1, ABSENT)
         self._permutation = lru_cache(maxsize=len(self.tasks))(self._new_permutation)
+
+    def _pass_size(self, task: str) -> int:
+        return self._subsets[task].count if task in self._subsets else self._whole[task]
 
     def __len__(self) -> int:
         return len(self.visits)
@@ -75,8 +109,14 @@ class Plan:
         return self._permutation(index, turn)[slot * rows : (slot + 1) * rows]
 
     def _new_permutation(self, index: int, turn: int) -> NDArray[np.int64]:
-        size = self._sizes[self.tasks[index]]
-        return np.random.default_rng([*self._seed, 1, index, turn]).permutation(size)
+        size = self._whole[self.tasks[index]]
+        generator = np.random.default_rng([*self._seed, 1, index, turn])
+        subset = self._subsets.get(self.tasks[index])
+        if subset is None:
+            return generator.permutation(size)
+        if subset.likely is None:
+            return generator.permutation(size)[: subset.count]
+        return generator.choice(size, subset.count, p=subset.likely)
 
 
 def _present(
