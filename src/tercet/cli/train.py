@@ -26,7 +26,7 @@ def train(
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.epochs=1."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.steps=300."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     device: Annotated[
@@ -38,7 +38,7 @@ def train(
 ) -> None:
     """Train a recipe and leave a run folder: metrics, checkpoints and the model.
 
-    Example: tercet train tercet/quick --data DIR --out runs/quick --set stages.0.epochs=1
+    Example: tercet train tercet/quick --data DIR --out runs/quick --set stages.0.steps=300
     """
     from tercet.recipe import Recipe
 
