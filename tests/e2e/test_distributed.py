@@ -99,7 +99,7 @@ def test_two_processes_train_as_one(
 def test_two_processes_resume_exactly(
     tercet: Any, write_recipe: Any, train: Any, data: Path, tmp_path: Path
 ) -> None:
-    recipe = write_recipe(SURGERY + SOME_CHECKPOINTS)
+    recipe = write_recipe(PLAIN + SOME_CHECKPOINTS)
     whole, _ = train(recipe, processes=2)
     sewn = tmp_path / "sewn"
     shutil.copytree(whole, sewn)

@@ -26,11 +26,11 @@ TEXTS = ["A dull and lifeless film.", "The camera work of this comedy is a trium
 
 def test_from_files_to_vectors_in_another_library(
     tercet: Any,
+    here: Any,
     write_recipe: Any,
     train_arguments: Any,
     sample_data: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "run"
     trained = tercet.succeed(*train_arguments(write_recipe(STAGES), out))
@@ -40,7 +40,8 @@ def test_from_files_to_vectors_in_another_library(
     assert [line["step"] for line in lines if "loss" in line] == list(range(1, 25))
 
     figures = tmp_path / "figures.json"
-    measured = tercet.succeed("evaluate", out, "--data", sample_data, "--json", figures)
+    measured = here("evaluate", out, "--data", sample_data, "--json", figures)
+    assert measured.code == 0, measured.err
     assert "sentiment\tsingle\t60\taccuracy*" in measured.out
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     tasks = json.loads(figures.read_text("utf-8"))["tasks"]
@@ -51,13 +52,13 @@ def test_from_files_to_vectors_in_another_library(
                 assert figure["value"] == pytest.approx(value)
                 assert figure["interval"] is not None
 
-    (sentiment,) = predict(tercet, out, "sentiment", "A dull and lifeless film.")
+    (sentiment,) = predict(tercet.run, out, "sentiment", "A dull and lifeless film.")
     assert sentiment["text"] == "A dull and lifeless film."
     assert sum(sentiment["probabilities"]) == pytest.approx(1.0, abs=1e-4)
     assert sentiment["name"].endswith(("negative", "neutral", "positive"))
-    (paraphrase,) = predict(tercet, out, "paraphrase", "Who is it?", "Who might it be?")
+    (paraphrase,) = predict(here, out, "paraphrase", "Who is it?", "Who might it be?")
     assert 0.0 <= paraphrase["probability"] <= 1.0
-    (similarity,) = predict(tercet, out, "similarity", "A man cuts bread.", "A man cuts bread.")
+    (similarity,) = predict(here, out, "similarity", "A man cuts bread.", "A man cuts bread.")
     assert similarity["similarity"] == pytest.approx(5.0, abs=1e-3)
 
     exported = tmp_path / "exported"
@@ -69,7 +70,8 @@ def test_from_files_to_vectors_in_another_library(
     np.testing.assert_allclose(vectors, ours, atol=1e-5)
 
 
-def predict(tercet: Any, model: Path, task: str, *texts: str) -> list[dict[str, Any]]:
+def predict(run: Any, model: Path, task: str, *texts: str) -> list[dict[str, Any]]:
     given = [part for text in texts for part in ("--text", text)]
-    ended = tercet.succeed("predict", task, *given, "--model", model)
+    ended = run("predict", task, *given, "--model", model)
+    assert ended.code == 0, ended.err
     return [json.loads(line) for line in ended.out.splitlines()]
