@@ -32,12 +32,12 @@ def test_findings_are_lines_with_tabs_in_a_pipe(
     out, err = capsys.readouterr()
     lines = [line.split("\t") for line in out.splitlines()]
     assert lines[0] == ["file", "what", "found"]
-    found = [line[1:] for line in lines if line[0] == str(pairs)]
+    found = [line[1:] for line in lines if line[0] == pairs.name]
     assert ["columns", "q, r -> same"] in found
     assert ["bad row", "line 4: no text in column `r`"] in found
     assert ["duplicate texts", "1 (lines 2/3)"] in found
     assert ["label conflicts", "1 (lines 2/3)"] in found
-    assert [f"{pairs} + {pairs}", "common pairs", "1 (lines 2/2)"] in lines
+    assert [f"{pairs.name} + {pairs.name}", "common pairs", "1 (lines 2/2)"] in lines
     assert err == ""
 
 

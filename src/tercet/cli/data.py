@@ -47,9 +47,18 @@ def check(
     if json:
         print(_as_json(report))
         return
-    rows = [(found.file, *entry) for found in report.files for entry in _entries(found)]
-    rows += [(_both(shared), *entry) for shared in report.overlaps for entry in _shared(shared)]
+    names = _short_names([found.file for found in report.files])
+    rows = [(names[found.file], *entry) for found in report.files for entry in _entries(found)]
+    for shared in report.overlaps:
+        both = f"{names[shared.first]} + {names[shared.second]}"
+        rows += [(both, *entry) for entry in _shared(shared)]
     print_table(("file", "what", "found"), rows)
+
+
+def _short_names(files: list[str]) -> dict[str, str]:
+    """Files without their folders, where that tells them apart."""
+    short = {file: Path(file).name for file in files}
+    return short if len(set(short.values())) == len(short) else {file: file for file in files}
 
 
 def _as_json(report: CheckReport) -> str:
@@ -102,10 +111,6 @@ def _lengths(found: FileCheck) -> list[Entry]:
     words = found.lengths
     told = f"median {words.median:g}, 95 % up to {words.p95:g}, longest {words.longest:,}"
     return [("words a text", f"{told} (line {words.longest_line})")]
-
-
-def _both(shared: Overlap) -> str:
-    return f"{shared.first} + {shared.second}"
 
 
 def _shared(shared: Overlap) -> list[Entry]:
