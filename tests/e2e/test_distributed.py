@@ -30,7 +30,8 @@ surgery = "pcgrad"
 steps = {STEPS}
 batch = {BATCH}
 accumulate = 2
-optimiser = {{ lr = 1e-3 }}
+# High, so that tasks soon disagree and the random order in which PCGrad takes them shows.
+optimiser = {{ lr = 5e-3, warmup = 0.0 }}
 """
 CONTRASTIVE_TASKS = """
 [tasks.contrast]
