@@ -4,8 +4,6 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tercet.errors import TercetError
 from tercet.evaluate.compare import compare, difference, names_of
@@ -44,16 +42,16 @@ def test_chance_is_called_chance() -> None:
     assert np.mean(small) < 0.15
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from(["accuracy", "pearson"]))
-def test_pairing_agrees_with_resampling_row_by_row(seed: int, metric: str) -> None:
-    draw = np.random.default_rng(seed)
-    labels = draw.integers(0, 2, 100).astype(float)
-    first, second = draw.uniform(size=(2, 100))
+@pytest.mark.parametrize("metric", ["accuracy", "pearson"])
+def test_pairing_agrees_with_resampling_row_by_row(metric: str) -> None:
+    draw = np.random.default_rng(6)
+    labels = draw.integers(0, 2, 200).astype(float)
+    first = draw.uniform(size=200)
+    second = np.clip(first + draw.normal(scale=0.1, size=200), 0.0, 1.0)
     found = difference(metric, labels, first, second)
     by_hand = []
-    for _ in range(1000):
-        rows = draw.integers(100, size=100)
+    for _ in range(2000):
+        rows = draw.integers(200, size=200)
         pair = [
             np.mean((said[rows] > 0.5) == labels[rows])
             if metric == "accuracy"
@@ -61,7 +59,9 @@ def test_pairing_agrees_with_resampling_row_by_row(seed: int, metric: str) -> No
             for said in (first, second)
         ]
         by_hand.append(pair[1] - pair[0])
-    assert found.interval == pytest.approx(np.percentile(by_hand, [2.5, 97.5]), abs=0.05)
+    # Were the rows not the same for both, the interval would be several times as wide.
+    expected = np.percentile(by_hand, [2.5, 97.5])
+    assert found.interval == pytest.approx(expected, abs=0.2 * np.ptp(expected))
 
 
 def test_undefined_is_said() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.evaluate.metrics import GRADE_METRICS, predicted_classes
+from tercet.evaluate.metrics import predicted_classes
 
 Floats = NDArray[np.float64]
 Document = Mapping[str, Any]
@@ -23,7 +23,7 @@ class Answers:
 
     classes: names of the classes; None where the task has grades
     labels: class numbers or grades [n]
-    predictions: probabilities [n, classes] or of class 1 [n], or grades [n]
+    predictions: probabilities [n, classes], or grades [n]
     texts: columns of n sentences each; none where they were not kept
     """
 
@@ -47,8 +47,6 @@ class Answers:
         """The probability of the right class, or the grade [n]."""
         if self.classes is None:
             return self.predictions
-        if self.predictions.ndim == 1:
-            return np.where(self.labels == 1.0, self.predictions, 1.0 - self.predictions)
         places = self.labels.astype(np.int64)
         return self.predictions[np.arange(len(places)), places]
 
@@ -57,7 +55,7 @@ class Answers:
         """Probabilities of class 1 [n], where there are two classes."""
         if self.classes is None or len(self.classes) != 2:
             return None
-        return self.predictions if self.predictions.ndim == 1 else self.predictions[:, 1]
+        return self.predictions[:, 1]
 
     def name(self, value: float) -> str:
         """What a class is called, or a grade with one digit."""
@@ -81,23 +79,10 @@ def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
             task=task,
             gear=gear,
             metric=block["metric"],
-            classes=_classes(document, task, found),
+            classes=block["classes"],
             labels=np.asarray(found["labels"], np.float64),
             predictions=np.asarray(found["predictions"], np.float64),
             texts=texts.get(task, ()),
         )
         for gear, found in block["gears"].items()
-        if "predictions" in found
     ]
-
-
-def _classes(document: Document, task: str, found: Mapping[str, Any]) -> list[str] | None:
-    if any(metric in GRADE_METRICS for metric in found["metrics"]):
-        return None
-    tasks = document["model"]["tasks"]
-    named = tasks[task].get("labels") if isinstance(tasks, Mapping) else None
-    if named is not None:
-        return list(named)
-    first = found["predictions"][:1]
-    width = len(first[0]) if first and isinstance(first[0], list) else 2
-    return [str(number) for number in range(width)]

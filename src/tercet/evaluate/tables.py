@@ -60,6 +60,11 @@ def number(value: float | None, digits: int = 3) -> Cell:
     return Cell(figure(value, digits), value)
 
 
+def figure_cells(one: Mapping[str, Any]) -> list[Cell]:
+    """A figure of the document and its interval."""
+    return [number(one["value"]), Cell(span(one["interval"]))]
+
+
 def count(value: int) -> Cell:
     return Cell(f"{value:,}", value)
 
@@ -71,11 +76,11 @@ def tasks_table(document: Document) -> Table:
         for gear, found in block["gears"].items():
             for metric, one in found["metrics"].items():
                 named = f"{metric} *" if metric == block["metric"] else metric
-                cells = [Cell(task), Cell(gear), count(block["rows"]), Cell(named)]
-                rows.append([*cells, number(one["value"]), Cell(span(one["interval"]))])
+                cells = [Cell(task), Cell(named), *figure_cells(one)]
+                rows.append([*cells, Cell(gear), count(block["rows"])])
     return Table(
         caption="Every metric of every gear; * marks the one that stands for its task",
-        columns=["Task", "Gear", "Rows", "Metric", "Figure", "95 % interval"],
+        columns=["Task", "Metric", "Figure", "95 % interval", "Gear", "Rows"],
         rows=rows,
         numeric=frozenset({"Rows", "Figure"}),
     )
@@ -132,10 +137,10 @@ def forgetting_table(run: RunHistory) -> Table:
         rows.append([Cell(f"{moment.stage}, step {moment.step:,}", moment.step), *cells])
     names = [f"{task} ({metric})" for task, metric in run.metrics.items()]
     return Table(
-        caption="What was kept and forgotten: each task's figure on dev, and its loss from its best",
+        caption="What was kept and forgotten: figures on dev, and their distance from their best",
         columns=["After", *names],
         rows=rows,
-        numeric=frozenset({"After", *names}),
+        numeric=frozenset(names),
     )
 
 
@@ -156,7 +161,9 @@ def contests_table(comparison: Comparison) -> Table:
     columns, first = ["Task", "Metric"], comparison.names[0]
     for place, name in enumerate(comparison.names):
         columns.append(name)
-        columns += [f"{name} − {first}", f"95 % interval of {name}", f"p of {name}"] if place else []
+        columns += (
+            [f"{name} − {first}", f"95 % interval of {name}", f"p of {name}"] if place else []
+        )
     return Table(
         caption=f"Figures side by side, and each model against {first} by a paired bootstrap",
         columns=columns,

@@ -1,0 +1,97 @@
+"use strict";
+
+const told = document.getElementById("told");
+const words = new Intl.Collator("en", { numeric: true });
+
+function sortValue(row, column, number) {
+  const cell = row.cells[column];
+  if (!number) return cell.textContent.trim();
+  return cell.dataset.sort === undefined ? NaN : Number(cell.dataset.sort);
+}
+
+function compare(a, b, number) {
+  if (!number) return words.compare(a, b);
+  return a - b;
+}
+
+function sortBy(table, column) {
+  const headers = [...table.tHead.rows[0].cells];
+  const header = headers[column];
+  const body = table.tBodies[0];
+  const number = [...body.rows].some((row) => row.cells[column].dataset.sort !== undefined);
+  const first = number ? "descending" : "ascending";
+  const other = number ? "ascending" : "descending";
+  const order = header.getAttribute("aria-sort") === first ? other : first;
+  const sign = order === "ascending" ? 1 : -1;
+  const keyed = [...body.rows].map((row) => [sortValue(row, column, number), row]);
+  // What has no number stands at the end in both orders.
+  const absent = ([key]) => Number(number && Number.isNaN(key));
+  keyed.sort((a, b) => absent(a) - absent(b) || (absent(a) ? 0 : sign * compare(a[0], b[0], number)));
+  body.append(...keyed.map(([, row]) => row));
+  headers.forEach((one) => one.setAttribute("aria-sort", one === header ? order : "none"));
+  told.textContent = `Sorted by ${header.textContent.trim()}, ${order}.`;
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.tHead.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) sortBy(table, button.closest("th").cellIndex);
+  });
+}
+
+function cellText(row, column) {
+  const cell = row.cells[column];
+  const hidden = cell.querySelector(".unseen");
+  return cell.textContent.slice(hidden ? hidden.textContent.length : 0).trim();
+}
+
+function filter(form) {
+  const rows = [...form.parentElement.querySelector("table").tBodies[0].rows];
+  const chosen = [...form.querySelectorAll("select")].filter((select) => select.value);
+  const sought = form.querySelector("input").value.trim().toLowerCase();
+  let shown = 0;
+  for (const row of rows) {
+    const fits = chosen.every((select) => cellText(row, select.dataset.column) === select.value);
+    row.hidden = !fits || !row.textContent.toLowerCase().includes(sought);
+    shown += Number(!row.hidden);
+  }
+  const count = rows.length === shown ? `${shown} rows` : `${shown} of ${rows.length} rows`;
+  form.querySelector("output").textContent = count;
+}
+
+for (const form of document.querySelectorAll("form.filters")) {
+  form.addEventListener("input", () => filter(form));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.reset();
+}
+
+for (const map of document.querySelectorAll("figure.map")) {
+  const dots = [...map.querySelectorAll("svg.dots circle")];
+  const line = map.querySelector(".pointed");
+  const walk = map.querySelector("input");
+  // The page shows the sentence itself; the browser's own tooltip would show it twice.
+  const sentences = dots.map((dot) => {
+    const title = dot.querySelector("title");
+    title.remove();
+    return title.textContent;
+  });
+  const show = (place) => {
+    dots.forEach((dot, other) => dot.classList.toggle("shown", other === place));
+    line.textContent = sentences[place];
+    walk.value = place;
+    walk.setAttribute("aria-valuetext", sentences[place]);
+  };
+  const plane = map.querySelector("svg.dots");
+  const point = (event) => {
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(
+      plane.getScreenCTM().inverse(),
+    );
+    const away = dots.map((dot) => Math.hypot(dot.cx.baseVal.value - at.x, dot.cy.baseVal.value - at.y));
+    show(away.indexOf(Math.min(...away)));
+  };
+  plane.addEventListener("pointermove", point);
+  plane.addEventListener("click", point);
+  walk.addEventListener("input", () => show(Number(walk.value)));
+  walk.addEventListener("focus", () => show(Number(walk.value)));
+  walk.closest("p").hidden = dots.length === 0;
+}

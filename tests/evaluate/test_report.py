@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tercet.evaluate.report import render_comparison, render_report
+
+HOSTILE = "</script><script>console.error('run')</script><img src=x onerror=console.error(1)> & \"'"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update"
+)
+
+
+@pytest.fixture
+def full(document, texts, suites, history) -> str:
+    """A report with every section and hostile texts."""
+    found = document("a & <b>model</b>")
+    found["suites"] |= suites
+    found["missing"] = [{"suite": "sts", "task": "STS12", "file": "STS12.tsv"}]
+    texts["sentiment"][0][:] = [f"{text} {HOSTILE}" for text in texts["sentiment"][0]]
+    mapped = [f"{number}: {HOSTILE}" for number in range(40)]
+    return render_report(found, texts, mapped=mapped, run=history)
+
+
+def test_a_report_is_one_small_file_with_every_part(full: str) -> None:
+    assert len(full.encode()) < 3_000_000
+    for title in (
+        "Missing data",
+        "Summary",
+        "Tasks",
+        "Mistakes",
+        "Semantic textual similarity",
+        "Transfer",
+        "Robustness",
+        "Geometry",
+        "Training",
+        "Made of",
+    ):
+        assert f">{title}</h2>" in full
+    assert "STS12.tsv" in full
+
+
+def test_texts_are_escaped(full: str) -> None:
+    assert "<img src=x" not in full
+    assert "<b>model" not in full
+    assert full.count("<script") == 1
+
+
+def test_a_constant_prediction_is_called_undefined(document, texts) -> None:
+    found = document()
+    gear = found["suites"]["tasks"]["tasks"]["similarity"]["gears"]["bi"]
+    gear["predictions"] = [2.5] * len(gear["labels"])
+    gear["metrics"] = {name: {"value": None, "interval": None} for name in ("pearson", "spearman")}
+    page = render_report(found, texts)
+    assert '<p class="value undefined">undefined</p>' in page
+    assert "nan" not in page.partition("<script")[0].lower()
+
+
+def test_a_report_without_texts_or_tasks_says_what_it_has(document, suites) -> None:
+    found = document()
+    assert "Mistakes" not in render_report(found, {})
+    found["suites"] = {"sts": suites["sts"]}
+    page = render_report(found, {})
+    assert ">Semantic textual similarity</h2>" in page
+    assert ">Tasks</h2>" not in page
+
+
+Browser = Any
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    programs = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    program, driver = next(filter(None, programs), None), shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no Chromium here: install chromium and chromedriver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Callable[..., Browser]:
+    def open_page(page: str, *, width: int = 1200) -> Browser:
+        file = tmp_path / "report.html"
+        file.write_text(page, "utf-8")
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        still = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", still)
+        for log in ("browser", "performance"):
+            browser.get_log(log)
+        browser.get(file.as_uri())
+        return browser
+
+    return open_page
+
+
+def elements(browser: Browser, selector: str) -> list[Any]:
+    return browser.find_elements("css selector", selector)
+
+
+def test_a_browser_has_nothing_to_complain_of_or_to_fetch(full: str, show) -> None:
+    browser = show(full)
+    assert browser.get_log("browser") == []
+    sent = [entry["message"] for entry in browser.get_log("performance")]
+    sent = [entry for entry in sent if '"Network.requestWillBeSent"' in entry]
+    assert len(sent) == 1
+    assert '"url":"file://' in sent[0]
+
+
+def test_figures_and_tables_can_be_heard(full: str, show) -> None:
+    browser = show(full)
+    silent = """
+        return [...document.querySelectorAll("svg")].filter((svg) =>
+            svg.getAttribute("aria-hidden") !== "true" &&
+            !(svg.getAttribute("role") === "img" && svg.getAttribute("aria-label").length > 20)
+        ).length"""
+    assert browser.execute_script(silent) == 0
+    assert len(elements(browser, "figure svg[role=img]")) > 10
+    assert len(elements(browser, "figure")) == len(elements(browser, "figure > figcaption"))
+    assert len(elements(browser, "table")) == len(elements(browser, "table > caption"))
+    assert elements(browser, "th:not([scope])") == []
+    for landmark in ("header", "nav[aria-label]", "main", "footer"):
+        assert len(elements(browser, f"body > {landmark}")) == 1
+    levels = [int(one.tag_name[1]) for one in elements(browser, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    ids = [one.get_attribute("id") for one in elements(browser, "[id]")]
+    assert len(ids) == len(set(ids))
+
+
+def test_tables_sort_by_keyboard(full: str, show) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(full)
+    mistakes = "#mistakes table"
+    header = elements(browser, f"{mistakes} th button")[-1]
+    header.send_keys(Keys.ENTER)
+    assert browser.switch_to.active_element == header
+    assert column(browser, mistakes) == sorted(column(browser, mistakes), reverse=True)
+    state = elements(browser, f"{mistakes} thead th")[-1]
+    assert state.get_attribute("aria-sort") == "descending"
+    header.send_keys(Keys.SPACE)
+    assert column(browser, mistakes) == sorted(column(browser, mistakes))
+    assert state.get_attribute("aria-sort") == "ascending"
+    told = elements(browser, "#told")[0].get_attribute("textContent")
+    assert told == "Sorted by How wrong, ascending."
+
+
+def column(browser: Browser, table: str) -> list[float]:
+    cells = elements(browser, f"{table} tbody td:last-child")
+    return [float(cell.get_attribute("data-sort")) for cell in cells]
+
+
+def test_tables_filter_by_keyboard(full: str, show) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(full)
+    task, expected = elements(browser, "#mistakes select")[:2]
+    task.send_keys(Keys.DOWN, Keys.DOWN)
+    assert task.get_property("value") == "paraphrase"
+    assert set(shown(browser, 2)) == {"paraphrase"}
+    expected.send_keys("paraphrase")
+    assert set(shown(browser, 3)) == {"paraphrase"}
+    count = len(shown(browser, 2))
+    output = elements(browser, "#mistakes output")[0]
+    every = len(elements(browser, "#mistakes tbody tr"))
+    assert output.text == f"{count} of {every} rows"
+    elements(browser, "#mistakes input[type=search]")[0].send_keys("no such words")
+    assert shown(browser, 2) == []
+    assert output.text == f"0 of {every} rows"
+
+
+def shown(browser: Browser, place: int) -> list[str]:
+    selector = f"#mistakes tbody tr:not([hidden]) :nth-child({place})"
+    return [cell.text for cell in elements(browser, f"{selector}[role=cell]")]
+
+
+def test_the_keyboard_begins_at_the_skip_link_and_walks_the_map(full: str, show) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    browser = show(full)
+    ActionChains(browser).send_keys(Keys.TAB).perform()
+    assert browser.switch_to.active_element.text == "Skip to the figures"
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    assert browser.switch_to.active_element.get_attribute("id") == "content"
+    walk, line = (elements(browser, f"figure.map {what}")[0] for what in ("input", ".pointed"))
+    walk.send_keys(Keys.RIGHT)
+    first = line.text
+    walk.send_keys(Keys.RIGHT)
+    assert line.text != first
+    assert walk.get_attribute("aria-valuetext") == line.text
+    assert len(elements(browser, "figure.map circle.shown")) == 1
+    dot = elements(browser, "figure.map .dots circle")[0]
+    ActionChains(browser).move_to_element(dot).perform()
+    assert "shown" in dot.get_attribute("class")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_page_is_wider_than_its_screen(full: str, show, width: int) -> None:
+    browser = show(full, width=width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_models_side_by_side_can_be_filtered(document, texts, show) -> None:
+    documents = [document("first", skill=0.5), document("second", seed=4)]
+    browser = show(render_comparison(documents, [texts, texts]))
+    assert browser.get_log("browser") == []
+    assert browser.title == "first and second"
+    choices = elements(browser, "#where-they-differ select")
+    assert len(choices) == 4
+    choices[2].send_keys("neutral")
+    rows = elements(browser, "#where-they-differ tbody tr:not([hidden])")
+    assert rows
+    assert all("neutral" in row.text for row in rows)
