@@ -126,7 +126,7 @@ def _write(folder: Path, parts: Parts) -> None:
     network, tokenizer, info = parts
     save_encoder(network.encoder, folder)
     tokenizer.save(folder)
-    heads = {name: _stored(tensor) for name, tensor in network.heads.state_dict().items()}
+    heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
     save_file(heads, folder / HEADS_FILE, metadata={"format": "pt"})
     described = {"format": FORMAT, "tercet": tercet.__version__}
     described |= info.model_dump(mode="json", exclude_none=True)
@@ -229,7 +229,7 @@ def _load_heads(network: Network, path: Path) -> None:
         raise TercetError(f"{path}: is missing from this model folder.") from error
     except (SafetensorError, OSError) as error:
         raise TercetError(f"{path}: cannot be read as safetensors: {error}.") from error
-    wanted = network.heads.state_dict()
+    wanted = network.head_state()
     if differing := sorted(stored.keys() ^ wanted.keys()):
         name = differing[0]
         wrong = "is missing" if name in wanted else f"belongs to no head of {INFO_FILE}"
@@ -240,4 +240,4 @@ def _load_heads(network: Network, path: Path) -> None:
                 f"{path}: tensor {name!r} has shape {list(stored[name].shape)}; {INFO_FILE} "
                 f"asks for {list(tensor.shape)}."
             )
-    network.heads.load_state_dict(stored)
+    network.load_head_state(stored)

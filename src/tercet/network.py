@@ -10,10 +10,32 @@ from torch import Tensor, nn
 from tercet.errors import TercetError
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
-from tercet.nn.heads import HEADS
+from tercet.nn.heads import HEADS, feature_width
+from tercet.nn.masked_words import MaskedWordsHead
 from tercet.nn.pooling import pool
-from tercet.objectives import OBJECTIVES, PredictiveObjective, VectorObjective
-from tercet.specs import ON_VECTORS, Gear, GearSpec, ObjectiveSpec, PoolingName, TaskSpec
+from tercet.nn.shared import SharedLayers
+from tercet.nn.turned import turned
+from tercet.objectives import (
+    OBJECTIVES,
+    MaskedLanguageModel,
+    PredictiveObjective,
+    VectorObjective,
+)
+from tercet.specs import (
+    MASKED_WORDS,
+    ON_VECTORS,
+    DensePairHeadSpec,
+    FeatureHeadSpec,
+    Gear,
+    GearSpec,
+    HeadSpec,
+    LayersHeadSpec,
+    MaskedLanguageModelSpec,
+    ObjectiveSpec,
+    PoolingName,
+    SharedSpec,
+    TaskSpec,
+)
 
 
 class Network(nn.Module):
@@ -27,7 +49,10 @@ class Network(nn.Module):
         self.pooling = pooling
         self.objectives: dict[tuple[str, Gear], PredictiveObjective] = {}
         self.vector_objectives: dict[tuple[str, Gear], VectorObjective] = {}
+        self.masked_objectives: dict[tuple[str, Gear], MaskedLanguageModel] = {}
         self.heads = nn.ModuleDict()
+        self.shared = nn.ModuleDict()
+        self._specs: dict[tuple[str, Gear], GearSpec] = {}
         for name, task in tasks.items():
             if hasattr(self.heads, name):
                 raise TercetError(f"no task can be called `{name}`: torch keeps that name.")
@@ -36,18 +61,48 @@ class Network(nn.Module):
                 self._add_gear(name, gear, spec, task)
 
     def _add_gear(self, name: str, gear: Gear, spec: GearSpec, task: TaskSpec) -> None:
+        self._specs[name, gear] = spec
+        if isinstance(spec.objective, MaskedLanguageModelSpec):
+            self.masked_objectives[name, gear] = MaskedLanguageModel(share=spec.objective.share)
+            self._add_masked_words()
+            return
         if spec.head is None:
             self.vector_objectives[name, gear] = build_vector_objective(spec.objective)
             return
         objective = build_objective(spec.objective, task)
         self.objectives[name, gear] = objective
         options = spec.head.model_dump(exclude={"kind"})
+        if spec.head.kind == "layers":
+            options["config"] = self.encoder.config
+        if spec.shared is not None:
+            self._add_shared(spec.shared, spec.head)
+            options["shared"] = spec.shared.hidden[-1]
         head = HEADS[spec.head.kind](
             width=self.encoder.config.width, outputs=objective.outputs, **options
         )
         heads = self.heads[name]
         assert isinstance(heads, nn.ModuleDict)
         heads[gear] = head
+
+    def _add_masked_words(self) -> None:
+        config = self.encoder.config
+        if MASKED_WORDS not in self.shared:
+            self.shared[MASKED_WORDS] = MaskedWordsHead(
+                width=config.width, vocabulary=config.vocabulary, norm_eps=config.norm_eps
+            )
+
+    def _add_shared(self, spec: SharedSpec, head: HeadSpec) -> None:
+        """Make shared layers when the first head names them."""
+        width = self.encoder.config.width
+        if isinstance(head, FeatureHeadSpec):
+            width = feature_width(head.features, width)
+        if spec.name not in self.shared:
+            self.shared[spec.name] = SharedLayers(width=width, **spec.model_dump(exclude={"name"}))
+        if (first := self.shared[spec.name].width) != width:
+            raise TercetError(
+                f"shared layers `{spec.name}` read {first} numbers in one head and {width} in "
+                "another; give heads that read as many, or layers of their own."
+            )
 
     @property
     def device(self) -> torch.device:
@@ -58,6 +113,31 @@ class Network(nn.Module):
         heads = self.heads[task]
         assert isinstance(heads, nn.ModuleDict)
         return heads[gear]
+
+    def shared_by(self, task: str) -> set[str]:
+        """Names of the shared layers that a task's gears go through."""
+        names = {
+            spec.shared.name
+            for (name, _), spec in self._specs.items()
+            if name == task and spec.shared is not None
+        }
+        masks = any(name == task for name, _ in self.masked_objectives)
+        return names | {MASKED_WORDS} if masks else names
+
+    def head_state(self) -> dict[str, Tensor]:
+        """All tensors but the encoder's: `TASK.GEAR...` of heads, `shared/NAME...` of shared."""
+        shared = {f"shared/{name}": value for name, value in self.shared.state_dict().items()}
+        return {**self.heads.state_dict(), **shared}
+
+    def load_head_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what `head_state` gave."""
+        shared = {
+            name.removeprefix("shared/"): value
+            for name, value in tensors.items()
+            if name.startswith("shared/")
+        }
+        self.shared.load_state_dict(shared)
+        self.heads.load_state_dict({k: v for k, v in tensors.items() if "/" not in k})
 
     def vectors(self, tokens: DeviceTokens) -> Tensor:
         """One vector a sentence or joined pair, [tokens.used, width]."""
@@ -79,13 +159,31 @@ class Network(nn.Module):
         if gear == "bi":
             u, v = self.columns(tokens, rows=tokens.used // 2)
             return self.compare(task, u, v)
-        raw: Tensor = self.head(task, gear)(self.vectors(tokens))
-        return raw
+        head = self._specs[task, gear].head
+        if isinstance(head, LayersHeadSpec):
+            raw: Tensor = self.head(task, gear)(self.encoder(tokens), tokens)
+            return raw
+        if isinstance(head, DensePairHeadSpec):
+            back = turned(tokens, separators=self.encoder.config.pair_separators)
+            return self._answer(task, gear, self.vectors(tokens), self.vectors(back))
+        return self._answer(task, gear, self.vectors(tokens))
 
     def compare(self, task: str, u: Tensor, v: Tensor) -> Tensor:
         """The bi head's output for vectors that may have been stored, [rows, outputs]."""
-        raw: Tensor = self.head(task, "bi")(u, v)
+        return self._answer(task, "bi", u, v)
+
+    def _answer(self, task: str, gear: Gear, *vectors: Tensor) -> Tensor:
+        """What a head, and the shared layers in it, make of vectors."""
+        shared = self._specs[task, gear].shared
+        through = () if shared is None else (self.shared[shared.name],)
+        raw: Tensor = self.head(task, gear)(*vectors, *through)
         return raw
+
+    def masked_words(self, tokens: DeviceTokens, places: Tensor) -> Tensor:
+        """Logits of the words at some places of the tokens, [places, vocabulary]."""
+        hidden = self.encoder(tokens).index_select(0, places)
+        logits: Tensor = self.shared[MASKED_WORDS](hidden, self.encoder.embeddings.words.weight)
+        return logits
 
     def predict(self, task: str, gear: Gear, raw: Tensor) -> Tensor:
         """Outputs to probabilities [rows, classes] or [rows], or to grades [rows]."""

@@ -22,6 +22,7 @@ from tercet.specs import (
     EvaluationSpec,
     HeadSpec,
     ObjectiveSpec,
+    SharedSpec,
     Spec,
     StageSpec,
     TaskSpec,
@@ -74,7 +75,12 @@ class Recipe(Spec):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
+        shared = self._shared_layers()
         for stage in self.stages:
+            apart = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
+            for name in apart:
+                if name not in shared:
+                    raise ValueError(f"stage `{stage.name}` freezes shared layers that nobody has")
             frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
             _check_names(f"stage `{stage.name}`", [*(stage.tasks or []), *frozen], self.tasks)
             training = self.stage_tasks(stage)
@@ -85,6 +91,19 @@ class Recipe(Spec):
                 raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
             self._check_evaluation(self.evaluation_of(stage))
         return self
+
+    def _shared_layers(self) -> set[str]:
+        """Names of all shared layers; those of one name must be the same."""
+        found: dict[str, SharedSpec] = {}
+        for name, task in self.tasks.items():
+            for gear, spec in task.gears.items():
+                shared = spec.shared
+                if shared is not None and found.setdefault(shared.name, shared) != shared:
+                    raise ValueError(
+                        f"task `{name}` has in gear `{gear}` shared layers `{shared.name}` that "
+                        "differ from those of the same name before"
+                    )
+        return set(found)
 
     def _check_evaluation(self, evaluation: EvaluationSpec) -> None:
         predicting = [name for name, task in self.tasks.items() if task.predicts]

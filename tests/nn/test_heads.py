@@ -9,10 +9,19 @@ from torch.nn import functional as F
 
 from tercet.errors import TercetError
 from tercet.nn.cosine import cosine, cosine_matrix, unit
-from tercet.nn.heads import FEATURES, HEADS, CosineHead, FeatureHead, MlpHead
-from tercet.specs import CosineHeadSpec, FeatureHeadSpec, MlpHeadSpec
+from tercet.nn.heads import FEATURES, HEADS, CosineHead, DensePairHead, FeatureHead, MlpHead
+from tercet.nn.shared import SharedLayers
+from tercet.specs import (
+    CosineHeadSpec,
+    DensePairHeadSpec,
+    ExemplarHeadSpec,
+    FeatureHeadSpec,
+    MlpHeadSpec,
+    NearestHeadSpec,
+)
 
 WIDTH = 6
+ON_VECTORS = ["mlp", "features", "cosine", "dense-pair"]
 
 
 def pair(rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -22,11 +31,18 @@ def pair(rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_heads_build_from_the_recipes_keys() -> None:
-    specs = [MlpHeadSpec(), FeatureHeadSpec(features=["u", "cosine"]), CosineHeadSpec()]
-    assert {spec.kind for spec in specs} == set(HEADS)
+    specs = [
+        MlpHeadSpec(),
+        FeatureHeadSpec(features=["u", "cosine"]),
+        CosineHeadSpec(),
+        DensePairHeadSpec(),
+        ExemplarHeadSpec(count=5),
+        NearestHeadSpec(count=5),
+    ]
+    assert {spec.kind for spec in specs} == set(HEADS) - {"layers"}
     for spec in specs:
         head = HEADS[spec.kind](width=WIDTH, outputs=1, **spec.model_dump(exclude={"kind"}))
-        vectors = pair()[:1] if spec.kind == "mlp" else pair()
+        vectors = pair()[: 2 if spec.kind in ("features", "cosine", "dense-pair") else 1]
         assert head(*vectors).shape == (4, 1)
 
 
@@ -104,7 +120,7 @@ def test_initialisation_is_berts() -> None:
             assert parameter.mean().item() == pytest.approx(0.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", list(HEADS))
+@pytest.mark.parametrize("kind", ON_VECTORS)
 def test_dropout_acts_while_training_only(kind: str) -> None:
     torch.manual_seed(0)
     options = {"features": {"features": ["u", "v"]}, "cosine": {"projection": True}}.get(kind, {})
@@ -123,7 +139,7 @@ def test_dropout_stands_before_each_linear_layer() -> None:
     assert torch.equal(head(u), torch.ones(4, 2))
 
 
-@pytest.mark.parametrize("kind", list(HEADS))
+@pytest.mark.parametrize("kind", ON_VECTORS)
 def test_heads_run_under_bf16(kind: str) -> None:
     options = {"features": {"features": ["u", "cosine"]}, "cosine": {"projection": True}}
     head = HEADS[kind](width=WIDTH, outputs=1, dropout=0.0, **options.get(kind, {}))
@@ -182,3 +198,62 @@ def test_cosine_matrix_stays_exact_under_autocast() -> None:
         mixed = cosine_matrix(u, v)
     assert mixed.dtype == torch.float32
     assert torch.equal(mixed, cosine_matrix(u, v))
+
+
+@pytest.mark.parametrize("difference", [False, True])
+@pytest.mark.parametrize("activation", [None, "tanh"])
+def test_a_dense_pair_head_is_put_together_by_hand(
+    difference: bool, activation: str | None
+) -> None:
+    head = DensePairHead(
+        width=WIDTH, outputs=1, difference=difference, activation=activation, dropout=0.0
+    )
+    for parameter in head.parameters():
+        nn.init.normal_(parameter)
+    ab, ba = pair()
+    read = [ab, ba, ab - ba] if difference else [ab, ba]
+    given = torch.cat([layer(part) for layer, part in zip(head.branches, read, strict=True)], 1)
+    given = torch.tanh(given) if activation else given
+    torch.testing.assert_close(head(ab, ba), given @ head.final.weight.T + head.final.bias)
+
+
+def test_without_weights_on_the_orders_only_their_difference_counts() -> None:
+    head = DensePairHead(width=WIDTH, outputs=1, dropout=0.0)
+    for layer in (*head.branches, head.final):
+        nn.init.ones_(layer.weight)
+    ab, ba = pair()
+    expected = (ab + ba + (ab - ba)).sum(dim=1, keepdim=True)
+    torch.testing.assert_close(head(ab, ba), expected)
+
+
+def test_shared_layers_stand_first_in_every_head() -> None:
+    for kind, reads in (("mlp", WIDTH), ("features", 2 * WIDTH), ("dense-pair", WIDTH)):
+        options = {"features": ["u", "v"]} if kind == "features" else {}
+        shared = SharedLayers(width=reads, hidden=[5, 3], activation="tanh", dropout=0.0)
+        for parameter in shared.parameters():
+            nn.init.normal_(parameter)
+        head = HEADS[kind](width=WIDTH, outputs=2, dropout=0.0, shared=3, **options)
+        alone = HEADS[kind](width=3, outputs=2, dropout=0.0, **options)
+        u, v = pair()
+
+        def through(vectors: torch.Tensor, shared: SharedLayers = shared) -> torch.Tensor:
+            hidden = torch.tanh(shared.layers[0](vectors))
+            return torch.tanh(shared.layers[1](hidden))
+
+        if kind == "mlp":
+            alone.load_state_dict(head.state_dict())
+            expected, found = alone(through(u)), head(u, shared)
+        elif kind == "dense-pair":
+            alone.load_state_dict(head.state_dict())
+            expected, found = alone(through(u), through(v)), head(u, v, shared)
+        else:
+            expected, found = head.mlp(through(torch.cat([u, v], 1))), head(u, v, shared)
+        torch.testing.assert_close(found, expected)
+
+
+def test_shared_layers_drop_before_each_linear_layer() -> None:
+    shared = SharedLayers(width=WIDTH, hidden=[4], activation="relu", dropout=1.0)
+    nn.init.ones_(shared.layers[0].bias)
+    u, _ = pair()
+    assert torch.equal(shared(u), torch.ones(4, 4))
+    assert not torch.equal(shared.eval()(u), torch.ones(4, 4))

@@ -17,13 +17,18 @@ from tercet.nn.heads import CosineHead
 from tercet.objectives import (
     OBJECTIVES,
     BinaryCrossEntropy,
+    BinnedCrossEntropy,
     CrossEntropy,
+    Hinge,
     MeanAbsoluteError,
     MeanSquaredError,
 )
 from tercet.specs import (
     BinaryCrossEntropySpec,
+    BinnedCrossEntropySpec,
     CrossEntropySpec,
+    HingeSpec,
+    MaskedLanguageModelSpec,
     MeanAbsoluteErrorSpec,
     MeanSquaredErrorSpec,
     MultipleNegativesRankingSpec,
@@ -38,6 +43,8 @@ PREDICTIVE: dict[str, dict[str, Any]] = {
     "binary-cross-entropy": {"classes": 2},
     "mean-squared-error": GRADED,
     "mean-absolute-error": GRADED,
+    "hinge": {"label_range": (0.0, 5.0), "margin": 0.7},
+    "binned-cross-entropy": {"label_range": (0.0, 5.0), "bins": 6},
 }
 
 
@@ -46,7 +53,7 @@ def rows_of(kind: str, *, rows: int = ROWS, seed: int = 0) -> tuple[Any, Tensor,
     generator = torch.Generator().manual_seed(seed)
     objective = OBJECTIVES[kind](**PREDICTIVE[kind])
     raw = torch.randn(rows, objective.outputs, generator=generator).requires_grad_()
-    if kind.startswith("mean"):
+    if "label_range" in PREDICTIVE[kind]:
         return objective, raw, 5.0 * torch.rand(rows, generator=generator)
     classes = PREDICTIVE[kind]["classes"]
     return objective, raw, torch.randint(classes, (rows,), generator=generator)
@@ -59,6 +66,13 @@ REFERENCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     ),
     "mean-squared-error": lambda raw, labels: F.mse_loss(raw[:, 0], labels / 2.5 - 1.0),
     "mean-absolute-error": lambda raw, labels: F.l1_loss(raw[:, 0], labels / 2.5 - 1.0),
+    "hinge": lambda raw, labels: (
+        F.multi_margin_loss(
+            torch.cat([torch.zeros_like(raw), raw], dim=1), (labels > 2.5).long(), margin=0.7
+        )
+        * 2
+    ),
+    "binned-cross-entropy": lambda raw, labels: F.cross_entropy(raw, labels.round().long()),
 }
 
 
@@ -69,12 +83,16 @@ def test_every_kind_of_the_recipe_builds_from_its_keys() -> None:
         BinaryCrossEntropySpec(),
         MeanSquaredErrorSpec(targets=(0, 1)),
         MeanAbsoluteErrorSpec(),
+        HingeSpec(),
+        BinnedCrossEntropySpec(bins=4),
     )
     on_vectors = (SimCSESpec(), MultipleNegativesRankingSpec(), TripletSpec())
-    assert {spec.kind for spec in (*predictive, *on_vectors)} == set(OBJECTIVES)
+    known = {spec.kind for spec in (*predictive, *on_vectors, MaskedLanguageModelSpec())}
+    assert known == set(OBJECTIVES)
+    outputs = {"cross-entropy": 2, "binned-cross-entropy": 4}
     for spec in predictive:
         objective = OBJECTIVES[spec.kind](**common, **spec.model_dump(exclude={"kind"}))
-        assert objective.outputs == (2 if spec.kind == "cross-entropy" else 1)
+        assert objective.outputs == outputs.get(spec.kind, 1)
     for spec in on_vectors:
         OBJECTIVES[spec.kind](**spec.model_dump(exclude={"kind"}))
 
@@ -201,3 +219,26 @@ def test_grades_are_clipped_to_the_labels_range(objective: type[MeanSquaredError
 def test_mistakes_are_named(build: Callable[[], object], named: str) -> None:
     with pytest.raises(TercetError, match=named):
         build()
+
+
+def test_hinge_by_hand() -> None:
+    objective = Hinge(label_range=(0.0, 5.0), margin=1.0)
+    raw = torch.tensor([[0.9], [0.2], [-0.5], [0.5], [2.0]])
+    labels = torch.tensor([5.0, 2.6, 0.0, 2.5, 4.0])
+    # 1 - 0.9, 1 - 0.2, 1 - 0.5, 1 + 0.5, and nothing beyond the margin
+    assert objective.loss(raw, labels, total=5).item() == pytest.approx((0.1 + 0.8 + 0.5 + 1.5) / 5)
+    found = objective.predict(torch.tensor([[1.0], [0.0], [-1.0], [3.0]]))
+    assert found.tolist() == [5.0, 2.5, 0.0, 5.0]
+
+
+def test_binned_grades_by_hand() -> None:
+    objective = BinnedCrossEntropy(label_range=(1.0, 3.0), bins=3)
+    sure = torch.tensor([[0.0, 50.0, 0.0]])
+    assert objective.predict(sure).item() == pytest.approx(2.0)
+    assert objective.predict(torch.zeros(1, 3)).item() == pytest.approx(2.0)
+    assert objective.predict(torch.tensor([[0.0, -50.0, 0.0]])).item() == pytest.approx(2.0)
+    assert objective.predict(torch.tensor([[50.0, 0.0, 0.0]])).item() == pytest.approx(1.0)
+    for label, bin_ in ((1.0, 0), (1.4, 0), (1.6, 1), (2.9, 2)):
+        raw = torch.randn(1, 3)
+        expected = F.cross_entropy(raw, torch.tensor([bin_]))
+        torch.testing.assert_close(objective.loss(raw, torch.tensor([label]), total=1), expected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ from torch.nn import functional as F
 from tercet.data.table import TaskTable
 from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
+from tercet.objectives.masked_language_model import NOTHING
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
 from tercet.train.losses import Losses
+from tercet.train.masking import Masking
 
 CPU = torch.device("cpu")
 MAX_TOKENS = 24
@@ -277,3 +279,81 @@ def test_a_rank_without_rows_has_loss_0_and_still_goes_backward(
     torch.autograd.backward(loss)
     for parameter in made.network.parameters():
         assert parameter.grad is None or not parameter.grad.any()
+
+
+def test_dense_pair_reads_both_orders(bench: MakeBench) -> None:
+    head = {"kind": "dense-pair", "activation": "tanh", "dropout": 0.0}
+    labels = [0, 1, 1, 0, 1]
+    # Short texts: where pairs are cut, the two orders lose different words.
+    other = ["a good movie", "learn guitar", "lively", "a cat sits", "is it so"]
+    made = bench({**TWO, "cross": {"head": head, "objective": BINARY}}, FIRST, other, labels=labels)
+    ab, ba = made.vectors(FIRST, other), made.vectors(other, FIRST)
+    parts = [
+        made.linear(f"cross.branches.{i}", vectors) for i, vectors in enumerate([ab, ba, ab - ba])
+    ]
+    raw = made.linear("cross.final", torch.tanh(torch.cat(parts, dim=1)))[:, 0]
+    close(made.loss(), F.binary_cross_entropy_with_logits(raw, by_row(labels).float()))
+
+
+def test_shared_layers_stand_between_vectors_and_head(bench: MakeBench) -> None:
+    labels = [0, 1, 2, 1, 2]
+    shared = {"name": "common", "hidden": [7], "activation": "tanh"}
+    gear = {
+        "shared": shared,
+        "head": {"kind": "mlp", "dropout": 0.0},
+        "objective": {"kind": "cross-entropy"},
+    }
+    made = bench({**CLASSES, "single": gear}, FIRST, labels=labels)
+    common = made.network.shared["common"].layers[0]
+    hidden = torch.tanh(F.linear(made.vectors(FIRST), common.weight, common.bias))
+    close(made.loss(), F.cross_entropy(made.linear("single.layers.0", hidden), by_row(labels)))
+
+
+def test_each_gear_has_its_weight(bench: MakeBench) -> None:
+    labels = [0, 1, 1, 0, 1]
+
+    def loss(bi: float, cross: float) -> Tensor:
+        block = {
+            "bi": {"head": FEATURES, "objective": BINARY, "weight": bi},
+            "cross": {"head": MLP, "objective": BINARY, "weight": cross},
+        }
+        return bench({**TWO, **block}, FIRST, SECOND, labels=labels).loss()
+
+    once, twice, thrice = loss(1.0, 1.0), loss(1.0, 2.0), loss(3.0, 1.0)
+    close(twice + (thrice - once) / 2, 2 * once)
+
+
+def test_masked_words_are_guessed_from_the_others(bench: MakeBench) -> None:
+    """Against the masked language model of transformers, on the same hidden words."""
+    from transformers.models.bert.modeling_bert import BertConfig, BertLMPredictionHead
+
+    block = {"bi": {"objective": {"kind": "masked-language-model", "share": 0.3}}}
+    made = bench(block, FIRST, SECOND)
+    config = made.network.encoder.config
+    losses = replace(
+        made.losses,
+        masking=Masking(
+            mask_id=made.tokenizer.mask_id,
+            special_ids=made.tokenizer.special_ids,
+            vocabulary=config.vocabulary,
+        ),
+    )
+    torch.manual_seed(0)
+    batch = losses.batch("t", ROWS, total=len(ROWS))
+    assert batch.labels is not None
+    places, words = batch.labels[:, batch.labels[1] != NOTHING]
+    tokens = batch.tokens["bi"]
+    hidden = made.network.encoder(DeviceTokens.from_host(tokens, CPU))
+    peer = BertLMPredictionHead(
+        BertConfig(vocab_size=config.vocabulary, hidden_size=config.width, hidden_act="gelu")
+    )
+    ours = made.network.shared["masked-words"]
+    with torch.no_grad():
+        peer.transform.dense.load_state_dict(ours.dense.state_dict())
+        peer.transform.LayerNorm.load_state_dict(ours.norm.state_dict())
+        peer.decoder.weight.copy_(made.network.encoder.embeddings.words.weight)
+        peer.decoder.bias.zero_()
+    each = F.cross_entropy(peer(hidden[places]), words, reduction="none")
+    rows = torch.from_numpy(np.repeat(np.arange(len(tokens)), tokens.lengths))[places]
+    sentences = [each[rows == row].mean() for row in range(len(tokens))]
+    close(losses.loss(batch), torch.stack(sentences).mean())

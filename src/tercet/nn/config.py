@@ -55,6 +55,11 @@ class EncoderConfig:
         return 2 if self.architecture == "mpnet" else 0
 
     @property
+    def pair_separators(self) -> int:
+        """How many tokens stand between the sentences of a joined pair."""
+        return 2 if self.architecture == "mpnet" else 1
+
+    @property
     def max_tokens(self) -> int:
         """Tokens of the longest row that the encoder can take."""
         return self.positions - self.first_position

@@ -35,7 +35,7 @@ class Encoder(nn.Module):
             else None
         )
         self.pooler = Pooler(config.width) if config.pooler else None
-        self.apply(_initialise)
+        self.apply(initialise)
 
     @property
     def device(self) -> torch.device:
@@ -53,7 +53,7 @@ class Encoder(nn.Module):
         inputs = AttentionInputs.prepare(
             tokens,
             bias=self._bias(tokens),
-            dtype=_compute_dtype(self.embeddings.words.weight),
+            dtype=compute_dtype(self.embeddings.words.weight),
             head_width=self.config.width // self.config.heads,
         )
         for layer in self.layers:
@@ -149,7 +149,7 @@ def _activate(hidden: Tensor, activation: Activation) -> Tensor:
     return F.gelu(hidden, approximate="tanh" if activation == "gelu_new" else "none")
 
 
-def _initialise(module: nn.Module) -> None:
+def initialise(module: nn.Module) -> None:
     """Weights as BERT starts them."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=_INITIAL_SPREAD)
@@ -157,7 +157,7 @@ def _initialise(module: nn.Module) -> None:
         nn.init.zeros_(module.bias)
 
 
-def _compute_dtype(weight: Tensor) -> torch.dtype:
+def compute_dtype(weight: Tensor) -> torch.dtype:
     """The type in which linear layers answer, autocast or not."""
     device = weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

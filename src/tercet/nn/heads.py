@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.nn.cosine import cosine
+from tercet.nn.dense import ACTIVATIONS, linear
+from tercet.nn.exemplars import ExemplarHead, NearestHead
+from tercet.nn.layers_head import LayersHead
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "tanh": torch.tanh,
-    "gelu": functional.gelu,
-}
+Through = Callable[[Tensor], Tensor]
+"""Shared layers: what a head reads [n, width] to what its own layers begin with."""
+
 FEATURES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "u": lambda u, v: u,
     "v": lambda u, v: v,
@@ -33,12 +33,13 @@ def _check(name: str, known: Iterable[str], *, what: str) -> str:
     return name
 
 
-def _linear(width: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(width, outputs)
-    # BERT's initialisation.
-    nn.init.normal_(layer.weight, mean=0.0, std=0.02)
-    nn.init.zeros_(layer.bias)
-    return layer
+def feature_width(features: Sequence[str], width: int) -> int:
+    """How wide the features of vectors of a width are, laid side by side."""
+    return sum(1 if name in _ONE_NUMBER else width for name in features)
+
+
+def _as_it_is(vectors: Tensor) -> Tensor:
+    return vectors
 
 
 class MlpHead(nn.Module):
@@ -52,15 +53,18 @@ class MlpHead(nn.Module):
         hidden: Sequence[int] = (),
         activation: str = "relu",
         dropout: float = 0.1,
+        shared: int | None = None,
     ) -> None:
+        """`shared`: the width that shared layers give, where some stand before this head's own."""
         super().__init__()
-        widths = [width, *hidden, outputs]
-        self.layers = nn.ModuleList(map(_linear, widths[:-1], widths[1:]))
+        widths = [shared or width, *hidden, outputs]
+        self.layers = nn.ModuleList(map(linear, widths[:-1], widths[1:]))
         self.activation = ACTIVATIONS[_check(activation, ACTIVATIONS, what="activation")]
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, shared: Through = _as_it_is) -> Tensor:
         """vectors [n, width] -> [n, outputs]"""
+        vectors = shared(vectors)
         for index, layer in enumerate(self.layers):
             if index > 0:
                 vectors = self.activation(vectors)
@@ -80,22 +84,25 @@ class FeatureHead(nn.Module):
         hidden: Sequence[int] = (),
         activation: str = "relu",
         dropout: float = 0.1,
+        shared: int | None = None,
     ) -> None:
         super().__init__()
         if not features:
             raise TercetError(f"`features` is empty: name one or more of {', '.join(FEATURES)}")
         self.features = [FEATURES[_check(name, FEATURES, what="feature")] for name in features]
         self.mlp = MlpHead(
-            width=sum(1 if name in _ONE_NUMBER else width for name in features),
+            width=feature_width(features, width),
             outputs=outputs,
             hidden=hidden,
             activation=activation,
             dropout=dropout,
+            shared=shared,
         )
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+    def forward(self, u: Tensor, v: Tensor, shared: Through = _as_it_is) -> Tensor:
         """u [n, width], v [n, width] -> [n, outputs]"""
-        raw: Tensor = self.mlp(torch.cat([feature(u, v) for feature in self.features], dim=-1))
+        laid = torch.cat([feature(u, v) for feature in self.features], dim=-1)
+        raw: Tensor = self.mlp(laid, shared)
         return raw
 
 
@@ -116,7 +123,7 @@ class CosineHead(nn.Module):
             raise TercetError(
                 f"a `cosine` head gives one number, and its objective needs {outputs}"
             )
-        self.projection = _linear(width, projection_width or width) if projection else nn.Identity()
+        self.projection = linear(width, projection_width or width) if projection else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
@@ -125,9 +132,45 @@ class CosineHead(nn.Module):
         return cosine(u, v).unsqueeze(-1)
 
 
+class DensePairHead(nn.Module):
+    """A pair encoded jointly in both orders: one linear layer for each, perhaps one for their
+    difference, and a final one on what these give."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        outputs: int,
+        difference: bool = True,
+        activation: str | None = None,
+        dropout: float = 0.1,
+        shared: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.difference = difference
+        branches = 3 if difference else 2
+        self.branches = nn.ModuleList(linear(shared or width, outputs) for _ in range(branches))
+        self.final = linear(branches * outputs, outputs)
+        self.activation = ACTIVATIONS[activation] if activation is not None else _as_it_is
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ab: Tensor, ba: Tensor, shared: Through = _as_it_is) -> Tensor:
+        """ab, ba [n, width], of each pair in its two orders -> [n, outputs]"""
+        ab, ba = shared(ab), shared(ba)
+        read = [ab, ba, ab - ba] if self.difference else [ab, ba]
+        given = [layer(self.dropout(part)) for layer, part in zip(self.branches, read, strict=True)]
+        raw: Tensor = self.final(self.activation(torch.cat(given, dim=-1)))
+        return raw
+
+
 HEADS: dict[str, type[nn.Module]] = {
     "mlp": MlpHead,
     "features": FeatureHead,
     "cosine": CosineHead,
+    "dense-pair": DensePairHead,
+    "layers": LayersHead,
+    "exemplars": ExemplarHead,
+    "nearest": NearestHead,
 }
-"""Heads by their kind in a recipe; keywords are `width`, `outputs` and the recipe's keys."""
+"""Heads by their kind in a recipe; keywords are `width`, `outputs` and the recipe's keys, and
+`config` for `layers`."""

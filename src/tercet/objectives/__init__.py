@@ -4,7 +4,10 @@ from typing import Any
 
 from tercet.objectives.base import PredictiveObjective, VectorObjective
 from tercet.objectives.binary_cross_entropy import BinaryCrossEntropy
+from tercet.objectives.binned_cross_entropy import BinnedCrossEntropy
 from tercet.objectives.cross_entropy import CrossEntropy
+from tercet.objectives.hinge import Hinge
+from tercet.objectives.masked_language_model import MaskedLanguageModel
 from tercet.objectives.mean_absolute_error import MeanAbsoluteError
 from tercet.objectives.mean_squared_error import MeanSquaredError
 from tercet.objectives.multiple_negatives_ranking import MultipleNegativesRanking
@@ -14,7 +17,10 @@ from tercet.objectives.triplet import Triplet
 __all__ = [
     "OBJECTIVES",
     "BinaryCrossEntropy",
+    "BinnedCrossEntropy",
     "CrossEntropy",
+    "Hinge",
+    "MaskedLanguageModel",
     "MeanAbsoluteError",
     "MeanSquaredError",
     "MultipleNegativesRanking",
@@ -29,6 +35,9 @@ OBJECTIVES: dict[str, type[Any]] = {
     "binary-cross-entropy": BinaryCrossEntropy,
     "mean-squared-error": MeanSquaredError,
     "mean-absolute-error": MeanAbsoluteError,
+    "hinge": Hinge,
+    "binned-cross-entropy": BinnedCrossEntropy,
+    "masked-language-model": MaskedLanguageModel,
     "simcse": SimCSE,
     "multiple-negatives-ranking": MultipleNegativesRanking,
     "triplet": Triplet,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Activation, Count, Feature, Share, Spec
+from tercet.specs.base import Activation, Count, Feature, Gear, Share, Spec
 
 
 class MlpHeadSpec(Spec):
@@ -43,4 +43,73 @@ class CosineHeadSpec(Spec):
         return self
 
 
-HeadSpec = Annotated[MlpHeadSpec | FeatureHeadSpec | CosineHeadSpec, Field(discriminator="kind")]
+class DensePairHeadSpec(Spec):
+    kind: Literal["dense-pair"] = "dense-pair"
+    difference: bool = True
+    """A third linear layer, on the difference of the two orders' vectors."""
+    activation: Activation | None = None
+    """Before the final linear layer."""
+    dropout: Share = 0.1
+
+
+class LayersHeadSpec(Spec):
+    kind: Literal["layers"] = "layers"
+    layers: Count
+    """Fresh layers like the encoder's, on its hidden states."""
+    dropout: Share = 0.1
+    """Before the linear layer on the first token."""
+
+
+class ExemplarHeadSpec(Spec):
+    kind: Literal["exemplars"] = "exemplars"
+    count: Count
+    """Training sentences whose vectors are kept, as many of each class."""
+
+
+class NearestHeadSpec(Spec):
+    kind: Literal["nearest"] = "nearest"
+    count: Count
+    """Training sentences whose vectors are kept: all of them, or that many."""
+
+
+HeadSpec = Annotated[
+    MlpHeadSpec
+    | FeatureHeadSpec
+    | CosineHeadSpec
+    | DensePairHeadSpec
+    | LayersHeadSpec
+    | ExemplarHeadSpec
+    | NearestHeadSpec,
+    Field(discriminator="kind"),
+]
+WITH_EXEMPLARS = (ExemplarHeadSpec, NearestHeadSpec)
+FITTING: dict[Gear, tuple[str, ...]] = {
+    "single": ("mlp", "layers", "exemplars", "nearest"),
+    "bi": ("features", "cosine"),
+    "cross": ("mlp", "dense-pair", "layers"),
+}
+"""The kinds of heads that each gear can have."""
+SHARING = ("mlp", "features", "dense-pair")
+"""The kinds of heads that shared layers can stand in."""
+
+
+MASKED_WORDS = "masked-words"
+"""The layers of masked language modelling stand among the shared ones: all tasks have one head."""
+
+
+class SharedSpec(Spec):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+    """Heads whose shared layers have the same name share them."""
+    hidden: Annotated[list[Count], Field(min_length=1)]
+    """Widths of the layers."""
+    activation: Activation = "relu"
+    """After each."""
+    dropout: Share = 0.0
+    """Before each."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, name: str) -> str:
+        if name == MASKED_WORDS:
+            raise ValueError(f"{name!r} is the name of the layers of `masked-language-model`")
+        return name

@@ -29,6 +29,24 @@ class MeanAbsoluteErrorSpec(Spec):
     targets: Interval | None = None
 
 
+class HingeSpec(Spec):
+    kind: Literal["hinge"] = "hinge"
+    margin: Positive = 1.0
+    """How far on its side of 0 a pair must score."""
+
+
+class BinnedCrossEntropySpec(Spec):
+    kind: Literal["binned-cross-entropy"] = "binned-cross-entropy"
+    bins: Annotated[int, Field(ge=2)] = 6
+    """At equal distances from the lowest to the highest label."""
+
+
+class MaskedLanguageModelSpec(Spec):
+    kind: Literal["masked-language-model"] = "masked-language-model"
+    share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    """Of the words of a sentence, how many are masked; at least one is."""
+
+
 class SimCSESpec(Spec):
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
@@ -50,10 +68,15 @@ ObjectiveSpec = Annotated[
     | BinaryCrossEntropySpec
     | MeanSquaredErrorSpec
     | MeanAbsoluteErrorSpec
+    | HingeSpec
+    | BinnedCrossEntropySpec
+    | MaskedLanguageModelSpec
     | SimCSESpec
     | MultipleNegativesRankingSpec
     | TripletSpec,
     Field(discriminator="kind"),
 ]
 ON_VECTORS = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
-"""Objectives that read vectors and need neither head nor labels."""
+"""Objectives that compare vectors."""
+UNLABELLED = (*ON_VECTORS, MaskedLanguageModelSpec)
+"""Objectives that need neither labels nor a head of the recipe's."""

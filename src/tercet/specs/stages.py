@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tercet.specs.base import Count, Positive, Share, Spec, Surgery
 
-_FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|heads\.[^.]+")
+_FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|shared)\.[^.]+")
 
 
 class ScheduleSpec(Spec):
@@ -91,7 +91,8 @@ class StageSpec(Spec):
     accumulate: Count = 1
     """Batches of a task whose gradients make one step."""
     freeze: list[str] = Field(default_factory=list)
-    """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK."""
+    """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK,
+    shared.NAME."""
     surgery: Surgery | None = None
     """Gradient surgery by name, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
@@ -108,8 +109,8 @@ class StageSpec(Spec):
             falls = part.startswith("layers.") and bounds != sorted(bounds)
             if falls or not _FREEZABLE.fullmatch(part):
                 raise ValueError(
-                    f"{part!r} is no part: use encoder, embeddings, layers.N, layers.N-M, pooler "
-                    "or heads.TASK"
+                    f"{part!r} is no part: use encoder, embeddings, layers.N, layers.N-M, pooler, "
+                    "heads.TASK or shared.NAME"
                 )
         return parts
 

@@ -8,26 +8,45 @@ from pydantic import Field, model_validator
 
 from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
-from tercet.specs.heads import CosineHeadSpec, HeadSpec
-from tercet.specs.objectives import ON_VECTORS, ObjectiveSpec
+from tercet.specs.heads import (
+    FITTING,
+    SHARING,
+    WITH_EXEMPLARS,
+    CosineHeadSpec,
+    HeadSpec,
+    SharedSpec,
+)
+from tercet.specs.objectives import ON_VECTORS, UNLABELLED, ObjectiveSpec
 
 
 class GearSpec(Spec):
+    shared: SharedSpec | None = None
+    """Layers that stand first in this head and in every other that names them."""
     head: HeadSpec | None = None
-    """Left out where the objective reads the vectors themselves."""
+    """Left out where the objective needs none."""
     objective: ObjectiveSpec
+    weight: Positive = 1.0
+    """Factor on this gear's loss."""
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it has a head that predicts labels."""
+        return not isinstance(self.objective, UNLABELLED)
 
     @property
     def on_vectors(self) -> bool:
-        return isinstance(self.objective, ON_VECTORS)
+        return not self.predicts
 
     @model_validator(mode="after")
-    def _head_fits_objective(self) -> Self:
+    def _parts_fit(self) -> Self:
         kind = self.objective.kind
-        if self.on_vectors and self.head is not None:
-            raise ValueError(f"objective `{kind}` reads vectors and takes no `head`")
-        if not self.on_vectors and self.head is None:
+        if not self.predicts and self.head is not None:
+            raise ValueError(f"objective `{kind}` takes no `head`")
+        if self.predicts and self.head is None:
             raise ValueError(f"objective `{kind}` needs a `head`")
+        if self.shared is not None and (self.head is None or self.head.kind not in SHARING):
+            fitting = ", ".join(f"`{name}`" for name in SHARING)
+            raise ValueError(f"`shared` layers stand in heads of kind {fitting} only")
         return self
 
 
@@ -65,7 +84,7 @@ class TaskSpec(Spec):
     @property
     def predicts(self) -> bool:
         """Whether it has labels to predict; contrastive tasks do not."""
-        return any(not spec.on_vectors for spec in self.gears.values())
+        return any(spec.predicts for spec in self.gears.values())
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -98,16 +117,27 @@ class TaskSpec(Spec):
 
 def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
     kind = spec.objective.kind
-    if spec.on_vectors and gear == "cross":
+    if isinstance(spec.objective, ON_VECTORS) and gear == "cross":
         raise ValueError(f"objective `{kind}` compares separate vectors: use gear `bi`")
     if kind == "cross-entropy" and task.labels is None:
         raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")
     if kind == "binary-cross-entropy" and (task.labels is None or len(task.labels) != 2):
         raise ValueError(f"objective `{kind}` needs exactly two `labels`")
-    if kind.startswith("mean-") and task.range is None:
+    if kind in _ON_GRADES and task.range is None:
         raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
-    if spec.head is not None and (gear == "bi") != (spec.head.kind in ("features", "cosine")):
-        fitting = "`features` or `cosine`" if gear == "bi" else "`mlp`"
+    if kind == "masked-language-model" and (task.predicts or _count(task, kind) > 1):
+        raise ValueError(f"objective `{kind}` stands in one gear of a task without labels")
+    if spec.head is not None and spec.head.kind not in FITTING[gear]:
+        fitting = " or ".join(f"`{name}`" for name in FITTING[gear])
         raise ValueError(f"gear `{gear}` needs a head of kind {fitting}, not `{spec.head.kind}`")
-    if isinstance(spec.head, CosineHeadSpec) and kind == "cross-entropy":
-        raise ValueError("a `cosine` head gives one number and cannot feed `cross-entropy`")
+    if isinstance(spec.head, CosineHeadSpec) and kind in ("cross-entropy", "binned-cross-entropy"):
+        raise ValueError(f"a `cosine` head gives one number and cannot feed `{kind}`")
+    if isinstance(spec.head, WITH_EXEMPLARS) and kind != "cross-entropy":
+        raise ValueError(f"a head of kind `{spec.head.kind}` needs objective `cross-entropy`")
+
+
+_ON_GRADES = ("mean-squared-error", "mean-absolute-error", "hinge", "binned-cross-entropy")
+
+
+def _count(task: TaskSpec, kind: str) -> int:
+    return sum(spec.objective.kind == kind for spec in task.gears.values())

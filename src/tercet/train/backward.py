@@ -32,12 +32,21 @@ class Backward:
 
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
         network = self._losses.network
-        heads = {
-            task: [p for p in network.heads[task].parameters() if p.requires_grad] for task in tasks
-        }
+        body = [p for p in network.encoder.parameters() if p.requires_grad]
+        heads = {task: [*network.heads[task].parameters()] for task in tasks}
+        for task in tasks:
+            for name in sorted(network.shared_by(task)):
+                heads[task] += network.shared[name].parameters()
+        if self.surgeon is not None:
+            # Tasks that share layers may pull them apart: surgery must see these too.
+            body += [p for p in network.shared.parameters() if p.requires_grad]
+        apart = set(body)
         return GradientRows(
-            [p for p in network.encoder.parameters() if p.requires_grad],
-            heads,
+            body,
+            {
+                task: [p for p in own if p.requires_grad and p not in apart]
+                for task, own in heads.items()
+            },
             rows=len(tasks) if self.surgeon is not None else 1,
             device=self._world.device,
         )

@@ -19,7 +19,7 @@ class GradientRows:
     """The gradients of one step.
 
     body: parameters that tasks share, rows [rows, parameters of the body]
-    heads: parameters that belong to a task, one row [parameters of all heads]
+    heads: parameters that belong to one task or some, one row [parameters of all heads]
     """
 
     def __init__(
@@ -33,7 +33,8 @@ class GradientRows:
         self._body = list(body)
         self._heads = {task: list(parameters) for task, parameters in heads.items()}
         self.rows = torch.zeros(rows, _numel(self._body), device=device)
-        every_head = [p for parameters in self._heads.values() for p in parameters]
+        # Tasks may share some of them.
+        every_head = list(dict.fromkeys(p for own in self._heads.values() for p in own))
         self._head_row = torch.zeros(_numel(every_head), device=device)
         self._row_views = [_views(row, self._body) for row in self.rows]
         self._head_views = dict(zip(every_head, _views(self._head_row, every_head), strict=True))

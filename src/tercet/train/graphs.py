@@ -133,7 +133,8 @@ def to_fixed_shape(tokens: Tokens, *, max_tokens: int) -> Tokens:
 
 def _key(batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float, row: int) -> Key:
     shapes = tuple((gear, p.parts, p.shapes, p.longest, p.used) for gear, p in packed.items())
-    return (batch.task, row, weight, batch.own, batch.rows, batch.total, shapes)
+    labels = None if batch.labels is None else batch.labels.shape
+    return (batch.task, row, weight, batch.own, batch.rows, batch.total, labels, shapes)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from tercet.recipe import Recipe
 from tercet.specs import StageSpec
 from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
+from tercet.train.exemplars import fill_exemplars
 from tercet.train.journal import Journal, StepRecord
 from tercet.train.losses import Losses
 from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
@@ -124,6 +125,9 @@ class Loop:
     ) -> bool:
         self.network.zero_grad(set_to_none=True)
         choose_trainable(self.network, stage, tasks=plan.tasks)
+        if start is None:
+            for task in plan.tasks:
+                fill_exemplars(self.losses, task, seed=self.recipe.seed)
         set_modes(self.network)
         optimiser = build_optimiser(self.network, stage.optimiser)
         backward = Backward(self.recipe, stage, self.losses)

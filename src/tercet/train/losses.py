@@ -17,6 +17,7 @@ from tercet.specs import Gear, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Tokens, concatenate
 from tercet.train.distributed import World
+from tercet.train.masking import Masking
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Batch:
     """What one process reads of a batch, still on the host.
 
     tokens: of each gear of the task; no gear where this process has no rows
-    labels: int64 classes or float32 grades [own rows]; None for tasks without labels
+    labels: int64 classes or float32 grades [own rows]; int64 [2, masked], places and words, where
+        words are masked; None for tasks without labels
     first, own, rows: where its own rows begin, how many they are, and those of all processes
     total: rows of the step over all processes, so that losses and gradients add up
     """
@@ -48,18 +50,25 @@ class Losses:
     template: Template
     max_tokens: int
     world: World
+    masking: Masking | None = None
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
         bounds = self.world.bounds(len(rows))
         first, last = bounds[self.world.rank], bounds[self.world.rank + 1]
         own = rows[first:last]
-        labels = self.tables[task].labels
         gears = self.tasks[task].gears if len(own) else ()
+        tokens = {gear: self._tokens(task, gear, own) for gear in gears}
+        known = self.tables[task].labels
+        labels = None if known is None else torch.from_numpy(known[own])
+        for gear in gears:
+            if (objective := self.network.masked_objectives.get((task, gear))) is not None:
+                assert self.masking is not None
+                tokens[gear], labels = self.masking(tokens[gear], share=objective.share)
         return Batch(
             task=task,
-            tokens={gear: self._tokens(task, gear, own) for gear in gears},
-            labels=None if labels is None else torch.from_numpy(labels[own]),
+            tokens=tokens,
+            labels=labels,
             first=first,
             own=len(own),
             rows=len(rows),
@@ -80,17 +89,30 @@ class Losses:
     ) -> Tensor:
         """The same, of tokens and labels that are where the network is."""
         parts = []
-        for gear in self.tasks[batch.task].gears:
+        for gear, spec in self.tasks[batch.task].gears.items():
             if (batch.task, gear) in self.network.vector_objectives:
-                parts.append(self._vector_loss(batch, gear, tokens.get(gear)))
+                parts.append(spec.weight * self._vector_loss(batch, gear, tokens.get(gear)))
             elif gear in tokens:
                 assert labels is not None
-                raw = self.network.outputs(batch.task, gear, tokens[gear])
-                objective = self.network.objectives[batch.task, gear]
-                parts.append(objective.loss(raw, labels, total=batch.total))
+                parts.append(spec.weight * self._labelled_loss(batch, gear, tokens[gear], labels))
         if not parts:
             return torch.zeros((), device=self.world.device, requires_grad=True)
         return torch.stack(parts).sum()
+
+    def _labelled_loss(
+        self, batch: Batch, gear: Gear, tokens: DeviceTokens, labels: Tensor
+    ) -> Tensor:
+        if (masked := self.network.masked_objectives.get((batch.task, gear))) is not None:
+            places, words = labels
+            return masked.loss(
+                self.network.masked_words(tokens, places),
+                words,
+                rows=tokens.rows.index_select(0, places),
+                count=tokens.count,
+                total=batch.total * (tokens.used // batch.own),
+            )
+        raw = self.network.outputs(batch.task, gear, tokens)
+        return self.network.objectives[batch.task, gear].loss(raw, labels, total=batch.total)
 
     def _vector_loss(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> Tensor:
         columns = self._columns(batch, gear, tokens)

@@ -11,6 +11,7 @@ from torch import nn
 
 from tercet.errors import TercetError
 from tercet.network import Network
+from tercet.nn.exemplars import Exemplars
 from tercet.specs import OptimiserSpec, StageSpec
 
 
@@ -20,9 +21,9 @@ def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]
         prefix for part in stage.freeze for prefix in _prefixes(part, len(network.encoder.layers))
     )
     unused = () if network.pooling == "pooler" else ("encoder.pooler.",)
-    heads = tuple(f"heads.{task}." for task in tasks)
+    heads = tuple(prefix for task in tasks for prefix in _of_task(network, task))
     for name, parameter in network.named_parameters():
-        used = name.startswith(heads) or name.startswith("encoder.")
+        used = name.startswith((*heads, "encoder."))
         parameter.requires_grad = used and not name.startswith((*frozen, *unused))
     _check_trains(network, stage, tasks)
 
@@ -30,12 +31,23 @@ def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]
 def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> None:
     """Every task needs something to train: without, its loss has no gradient."""
     trains = [name for name, parameter in network.named_parameters() if parameter.requires_grad]
+    moves = any(name.startswith("encoder.") for name in trains)
     for task in tasks:
-        if not any(name.startswith(("encoder.", f"heads.{task}.")) for name in trains):
+        if moves and any(isinstance(part, Exemplars) for part in network.heads[task].modules()):
+            raise TercetError(
+                f"stage `{stage.name}` trains the encoder, and task `{task}` keeps exemplars as "
+                "the encoder sees them at the stage's start; put `encoder` into `freeze`."
+            )
+        if not any(name.startswith(("encoder.", *_of_task(network, task))) for name in trains):
             raise TercetError(
                 f"stage `{stage.name}` freezes everything that task `{task}` could train; leave a "
                 "part out of `freeze`, or the task out of `tasks`."
             )
+
+
+def _of_task(network: Network, task: str) -> list[str]:
+    """The names that the parameters of a task's heads begin with, shared layers included."""
+    return [f"heads.{task}.", *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
 
 
 def set_modes(network: Network) -> None:
@@ -49,7 +61,7 @@ def _prefixes(part: str, layers: int) -> list[str]:
     """The names that a frozen part's parameters begin with."""
     if part == "encoder":
         return ["encoder."]
-    if part.startswith("heads."):
+    if part.startswith(("heads.", "shared.")):
         return [f"{part}."]
     if not part.startswith("layers."):
         return [f"encoder.{part}."]
@@ -72,7 +84,7 @@ def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters:
         if parameter.requires_grad:
-            lr = spec.head_lr or spec.lr if name.startswith("heads.") else spec.lr
+            lr = spec.head_lr or spec.lr if name.startswith(("heads.", "shared.")) else spec.lr
             decay = spec.weight_decay if parameter.ndim >= 2 else 0.0
             groups.setdefault((lr, decay), []).append(parameter)
     return torch.optim.AdamW(

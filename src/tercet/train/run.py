@@ -30,6 +30,7 @@ from tercet.train.distributed import World
 from tercet.train.journal import Journal, open_journal
 from tercet.train.loop import Listener, Loop, Position
 from tercet.train.losses import Losses
+from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
 from tercet.train.schedule import Draw
 from tercet.train.surgery import Surgeon
@@ -237,6 +238,21 @@ class Run:
             template=tokenizer.template,
             max_tokens=self.recipe.encoder.max_tokens,
             world=self.world,
+            masking=self._masking(network, tokenizer),
+        )
+
+    def _masking(self, network: Network, tokenizer: Tokenizer) -> Masking | None:
+        if not network.masked_objectives:
+            return None
+        if tokenizer.mask_id is None:
+            raise TercetError(
+                f"objective `masked-language-model`: the tokenizer of {self.recipe.encoder.name} "
+                "has no mask token."
+            )
+        return Masking(
+            mask_id=tokenizer.mask_id,
+            special_ids=tokenizer.special_ids,
+            vocabulary=network.encoder.config.vocabulary,
         )
 
     def _journal_file(self, start: Checkpoint | None) -> BinaryIO:

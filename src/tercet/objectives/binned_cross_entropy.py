@@ -1,0 +1,36 @@
+"""Cross-entropy on grades that are sorted into bins."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tercet.errors import TercetError
+from tercet.objectives.base import Range
+
+
+class BinnedCrossEntropy:
+    """One number a bin, softmax; bins stand at equal distances from the lowest to the highest
+    grade, and a label belongs to the nearest."""
+
+    def __init__(
+        self, *, classes: int | None = None, label_range: Range | None, bins: int = 6
+    ) -> None:
+        if label_range is None:
+            raise TercetError(
+                "objective `binned-cross-entropy` needs `range`, the lowest and highest label"
+            )
+        self.outputs = bins
+        self._low, self._high = label_range
+
+    def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
+        """raw [n, bins], labels [n] on their own range -> scalar"""
+        share = (labels.float() - self._low) / (self._high - self._low)
+        bins = (share * (self.outputs - 1)).round().long().clamp(0, self.outputs - 1)
+        return functional.cross_entropy(raw.float(), bins, reduction="sum") / total
+
+    def predict(self, raw: Tensor) -> Tensor:
+        """raw [n, bins] -> the expected grade [n]"""
+        grades = torch.linspace(self._low, self._high, self.outputs, device=raw.device)
+        return (raw.float().softmax(dim=-1) * grades).sum(dim=-1)
