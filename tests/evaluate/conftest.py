@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.calibration import measure_calibration
 from tercet.evaluate.metrics import classification_metrics, grade_metrics
 from tercet.evaluate.run_history import Moment, Remembered, RunHistory
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
 
 SENTIMENT = ["negative", "neutral", "positive"]
 PARAPHRASE = ["different", "paraphrase"]
@@ -186,3 +194,60 @@ def document() -> Callable[..., dict[str, Any]]:
 @pytest.fixture
 def texts() -> dict[str, tuple[list[str], ...]]:
     return make_texts()
+
+
+HEADED: dict[str, Any] = {
+    "sentiment": {
+        "data": {"layout": "cs224n-sst"},
+        "labels": ["0", "1", "2", "3", "4"],
+        "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+    },
+    "paraphrase": {
+        "data": {"layout": "cs224n-quora"},
+        "labels": ["different", "paraphrase"],
+        "cross": {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}},
+        "bi": {
+            "head": {"kind": "features", "features": ["absdiff", "product"]},
+            "objective": {"kind": "cross-entropy"},
+        },
+    },
+    "similarity": {
+        "data": {"layout": "cs224n-sts"},
+        "range": [0, 5],
+        "cross": {"head": {"kind": "mlp"}, "objective": {"kind": "mean-squared-error"}},
+    },
+}
+
+
+@pytest.fixture
+def headed(tiny_encoder: Path) -> Model:
+    """A tiny model with heads for sentiment, paraphrase and similarity that know nothing yet."""
+    tasks = {name: TaskSpec.model_validate(block) for name, block in HEADED.items()}
+    torch.manual_seed(0)
+    network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=tasks)
+    info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=64, tasks=tasks)
+    return Model(network, Tokenizer.load(tiny_encoder), info)
+
+
+@pytest.fixture
+def suite_data(sample_data: Path, tmp_path: Path) -> Path:
+    """The sample's dev files with a few pairs of STS-B, HANS and PAWS, in their layouts."""
+    for path in sample_data.glob("*-dev.csv"):
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        (tmp_path / path.name).write_text("".join(lines[:41]), "utf-8")
+    rows = [line.split("\t") for line in (tmp_path / "sts-dev.csv").read_text().splitlines()[1:]]
+    pairs = [(row[2].strip('"'), row[3].strip('"'), row[4]) for row in rows]
+    files = {
+        "senteval/STS/STSBenchmark/sts-test.csv": [
+            f"a\tb\tc\t{i}\t{grade}\t{one}\t{two}" for i, (one, two, grade) in enumerate(pairs)
+        ],
+        "nli/eval/hans.tsv": [
+            f"{one}\t{two}\t{'non-' * (i % 2)}entailment\t{'subsequence' if i % 3 else 'other'}"
+            for i, (one, two, _) in enumerate(pairs)
+        ],
+        "paws/dev.tsv": [f"{i}\t{one}\t{two}\t{i % 2}" for i, (one, two, _) in enumerate(pairs)],
+    }
+    for name, lines in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("\n".join(lines) + "\n", "utf-8")
+    return tmp_path

@@ -63,7 +63,8 @@ class Corpus:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Vectors of length 1, float32 [n, width]."""
-        vectors = self._texts.array[self._text_rows(texts)]
+        rows = self._text_rows(texts)
+        vectors = self._texts.array[rows]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         scaled: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
         return scaled

@@ -14,8 +14,12 @@ import tercet
 from tercet.data.examples import describe_skipped
 from tercet.errors import TercetError
 from tercet.evaluate.corpus import Corpus, Tell
+from tercet.evaluate.geometry import evaluate_geometry
 from tercet.evaluate.results import Missing, TasksResult
+from tercet.evaluate.robustness import evaluate_robustness
+from tercet.evaluate.sts import evaluate_sts
 from tercet.evaluate.tasks import evaluate_tasks
+from tercet.evaluate.transfer import evaluate_transfer
 from tercet.model import Model
 
 SCHEMA = 1
@@ -151,4 +155,10 @@ def _tasks(corpus: Corpus, data_dir: Path, rows: int | None) -> SuiteResult:
 
 
 NEED_HEADS = ("tasks", "robustness")
-RUN: dict[Suite, Callable[[Corpus, Path, int | None], SuiteResult]] = {"tasks": _tasks}
+RUN: dict[Suite, Callable[[Corpus, Path, int | None], SuiteResult]] = {
+    "tasks": _tasks,
+    "sts": lambda corpus, data_dir, _: evaluate_sts(corpus, data_dir),
+    "transfer": lambda corpus, data_dir, _: evaluate_transfer(corpus, data_dir),
+    "robustness": lambda corpus, data_dir, rows: evaluate_robustness(corpus, data_dir, rows=rows),
+    "geometry": lambda corpus, data_dir, _: evaluate_geometry(corpus, data_dir),
+}

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tercet.evaluate.evaluation import Evaluation
+from tercet.evaluate.geometry import GeometryResult
 from tercet.evaluate.results import Figure, TasksResult
+from tercet.evaluate.robustness import RobustnessResult
+from tercet.evaluate.sts import SetResult, StsResult
+from tercet.evaluate.transfer import TransfersResult
 
 Cells = tuple[str, ...]
 
@@ -20,11 +24,26 @@ class Summary:
 
 def summaries(evaluation: Evaluation) -> list[Summary]:
     """The figures of every suite that was run, in their order."""
-    shown = []
+    shown: list[Summary] = []
+    columns: Cells
     for result in evaluation.suites.values():
         if isinstance(result, TasksResult):
             columns = ("task", "gear", "rows", "metric", "figure", "95 % interval")
             shown.append(Summary("tasks", columns, list(_tasks(result))))
+        elif isinstance(result, StsResult):
+            columns = ("set", "pairs", "spearman*", "95 % interval", "pearson")
+            shown.append(Summary("sts", columns, list(_sts(result))))
+        elif isinstance(result, TransfersResult):
+            columns = ("task", "rows", "metric", "figure", "95 % interval")
+            shown.append(Summary("transfer", columns, list(_transfer(result))))
+        elif isinstance(result, RobustnessResult):
+            columns = ("set", "task", "gear", "accuracy", "fooled", "fooled at high overlap")
+            shown.append(Summary("robustness: word order", columns, list(_order(result))))
+            columns = ("change", "meaning", "task", "gear", "rows", "metric", "before", "after")
+            columns = (*columns, "predictions moved")
+            shown.append(Summary("robustness: changes by rule", columns, list(_changes(result))))
+        elif isinstance(result, GeometryResult):
+            shown.append(Summary("geometry", ("figure", "value"), list(_geometry(result))))
     return shown
 
 
@@ -49,3 +68,53 @@ def _tasks(result: TasksResult) -> Iterator[Cells]:
                 yield name, gear, str(task.rows), "ece", _value(found.calibration.ece), ""
     for mean, score in result.overall.items():
         yield "overall", "", "", mean, _value(score), ""
+
+
+def _sts(result: StsResult) -> Iterator[Cells]:
+    for name, found in result.sets.items():
+        yield _sts_row(name, found)
+    if result.unleaked is not None:
+        yield _sts_row("STS-B without leaked pairs", result.unleaked)
+    yield "average", "", _value(result.average), "", ""
+    if result.unleaked is not None:
+        yield "average without leaked pairs", "", _value(result.average_unleaked), "", ""
+
+
+def _sts_row(name: str, found: SetResult) -> Cells:
+    figure, pearson = found.spearman, found.pearson.value
+    pairs = str(len(found.grades))
+    return name, pairs, _value(figure.value), _bounds(figure), _value(pearson)
+
+
+def _transfer(result: TransfersResult) -> Iterator[Cells]:
+    for name, task in result.tasks.items():
+        for metric, figure in task.metrics.items():
+            yield name, str(task.rows), metric, _value(figure.value), _bounds(figure)
+    yield "average", "", "accuracy", _value(result.average), ""
+
+
+def _order(result: RobustnessResult) -> Iterator[Cells]:
+    for name, tasks in result.word_order.items():
+        for task, gears in tasks.items():
+            for gear, found in gears.items():
+                high = _value(found.fooled_high_overlap)
+                yield name, task, gear, _value(found.accuracy.value), _value(found.fooled), high
+                for kind, share in found.heuristics.items():
+                    yield f"{name} {kind}", task, gear, "", _value(share), ""
+
+
+def _changes(result: RobustnessResult) -> Iterator[Cells]:
+    for task, gears in result.changes.items():
+        for gear, rules in gears.items():
+            for rule, found in rules.items():
+                meaning = "stays" if found.keeps else "changes"
+                figures = [_value(one) for one in (found.before, found.after, found.moved)]
+                yield rule, meaning, task, gear, str(found.rows), found.metric, *figures
+
+
+def _geometry(result: GeometryResult) -> Iterator[Cells]:
+    yield "alignment", _value(result.alignment)
+    yield "uniformity", _value(result.uniformity)
+    yield "anisotropy", _value(result.anisotropy)
+    if result.spectrum is not None:
+        yield "effective rank", _value(result.spectrum.effective_rank)

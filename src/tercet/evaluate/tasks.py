@@ -99,7 +99,7 @@ def _measure(
             calibration = measure_calibration(labels, predicted, temperature=temperature)
         metrics = {
             metric: Figure(value, interval(metric, labels, predicted, SEED) if intervals else None)
-            for metric, value in _figures(spec, labels, predicted).items()
+            for metric, value in figures_of(spec, labels, predicted).items()
         }
         gears[gear] = GearResult(metrics, labels, predicted, calibration)
     return TaskResult(
@@ -132,7 +132,7 @@ def score_tables(
     engine = Engine(network, template, max_tokens, bf16)
     metrics: Metrics = {name: {} for name in scored}
     for name, gear, labels, predicted in _predict(engine, tables, scored, rows, progress):
-        metrics[name][gear] = _figures(scored[name], labels, predicted)
+        metrics[name][gear] = figures_of(scored[name], labels, predicted)
     return metrics
 
 
@@ -178,7 +178,8 @@ def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) ->
     return lambda done, of: progress(start + rows * done // of, total)
 
 
-def _figures(spec: TaskSpec, labels: ArrayLike, predicted: Floats) -> Figures:
+def figures_of(spec: TaskSpec, labels: ArrayLike, predicted: Floats) -> Figures:
+    """The metrics of a task's predictions against its labels [n]."""
     if spec.labels is not None:
         return classification_metrics(labels, predicted)
     return grade_metrics(labels, predicted)

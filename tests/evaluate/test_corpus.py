@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tercet.evaluate.corpus import Corpus
+from tercet.evaluate.evaluation import evaluate
+from tercet.network import Network
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, ...]]:
+    """How often the encoder was given each row of tokens."""
+    seen: Counter[tuple[int, ...]] = Counter()
+    vectors = Network.vectors
+
+    def counting(self, tokens):
+        ids, ends = tokens.ids.tolist(), tokens.offsets.tolist()
+        for start, end in pairwise(ends[: tokens.used + 1]):
+            seen[tuple(ids[start:end])] += 1
+        return vectors(self, tokens)
+
+    monkeypatch.setattr(Network, "vectors", counting)
+    return seen
+
+
+def test_vectors_and_predictions_are_those_of_the_model(headed) -> None:
+    corpus = Corpus(headed)
+    texts = ["a good film", "a dull film", "a good film", "A good FILM"]
+    assert np.allclose(corpus.embed(texts), headed.embed(texts), atol=1e-6)
+    pairs = list(zip(texts, texts[::-1], strict=True))
+    for task, mode in [("paraphrase", "cross"), ("paraphrase", "bi"), ("similarity", "cross")]:
+        found = corpus.predictions(task, mode, [texts, texts[::-1]])
+        assert np.allclose(found, headed.predictions(task, pairs, mode), atol=1e-6)
+    found = corpus.predictions("sentiment", "single", [texts])
+    assert np.allclose(found, headed.predictions("sentiment", texts), atol=1e-6)
+    first, second = headed.embed(texts), headed.embed(texts[::-1])
+    assert np.allclose(corpus.cosines(texts, texts[::-1]), (first * second).sum(axis=1), atol=1e-6)
+
+
+def test_a_text_is_encoded_once(headed, encoded) -> None:
+    corpus = Corpus(headed)
+    corpus.embed(["one film", "two films", "one film"])
+    corpus.embed(["ONE film", "three films"])
+    assert sorted(encoded.values()) == [1, 1, 1]
+    corpus.predictions("paraphrase", "cross", [["one film"], ["two films"]])
+    corpus.predictions("similarity", "cross", [["one film"], ["two films"]])
+    corpus.predictions("paraphrase", "bi", [["one film"], ["two films"]])
+    assert sorted(encoded.values()) == [1, 1, 1, 1]
+
+
+def test_no_text_and_no_pair_is_encoded_twice_across_suites(
+    headed, encoded, suite_data: Path
+) -> None:
+    told = []
+    found = evaluate(headed, suite_data, progress=lambda *step: told.append(step))
+    assert list(found.suites) == ["tasks", "sts", "transfer", "robustness", "geometry"]
+    assert set(encoded.values()) == {1}
+    assert {what for what, _, _ in told} == {"sentences", "pairs"}
+    assert all(done <= total for _, done, total in told)
+
+
+def test_the_document_says_what_was_missing_and_keeps_texts_to_itself(
+    headed, suite_data: Path
+) -> None:
+    found = evaluate(headed, suite_data, suites=["sts", "tasks", "geometry"], name="mine")
+    document = found.to_json()
+    assert list(document["suites"]) == ["tasks", "sts", "geometry"]
+    assert document["model"] == {
+        "name": "mine",
+        "encoder": "tiny",
+        "recipe": None,
+        "width": 32,
+        "tasks": ["sentiment", "paraphrase", "similarity"],
+    }
+    missing = {(one["suite"], one["task"]): one["file"] for one in document["missing"]}
+    assert missing["sts", "STS12"] == "STS/STS12-en-test/STS.input.MSRpar.txt"
+    assert missing["sts", "STS-B without leaked pairs"] == "sts-train.csv"
+    assert ("sts", "STS-B") not in missing
+    assert {name: len(columns[0]) for name, columns in found.rows.items()} == {
+        "sentiment": 40,
+        "paraphrase": 40,
+        "similarity": 40,
+    }
+    assert found.rows["sentiment"][0][0] not in str(document)
