@@ -218,11 +218,12 @@ def test_no_page_is_wider_than_its_screen(full: str, show, width: int) -> None:
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_models_side_by_side_can_be_filtered(document, texts, show) -> None:
+def test_models_side_by_side_can_be_filtered(document, texts, suites, show) -> None:
     documents = [document("first", skill=0.5), document("second", seed=4)]
+    documents[1]["suites"] |= suites
     browser = show(render_comparison(documents, [texts, texts]))
     assert browser.get_log("browser") == []
-    assert browser.title == "first and second"
+    assert browser.title == "Comparison of first and second"
     choices = elements(browser, "#where-they-differ select")
     assert len(choices) == 4
     choices[2].send_keys("neutral")

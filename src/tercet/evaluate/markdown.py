@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from tercet.evaluate.answers import Document, Texts, tasks_of
 from tercet.evaluate.compare import compare
-from tercet.evaluate.suite_tables import suite_tables
+from tercet.evaluate.suite_tables import side_by_side_table, suite_tables
 from tercet.evaluate.tables import (
     Table,
     contests_table,
+    differences_table,
     disagreements_table,
     facts,
+    listed,
     mistakes_table,
     tasks_table,
 )
@@ -35,10 +37,10 @@ def to_markdown(document: Document, texts: Texts) -> str:
 def comparison_to_markdown(documents: Sequence[Document], texts: Sequence[Texts]) -> str:
     """Models side by side."""
     found = compare(documents, texts)
-    names = " and ".join(map(escape, found.names))
-    parts = [f"# {names}", _table(contests_table(found))]
-    if found.disagreements:
-        parts += ["## Where they differ", _table(_worst(disagreements_table(found)))]
+    tables = [contests_table(found), side_by_side_table(documents, found.names)]
+    tables += [differences_table(found), _worst(disagreements_table(found))]
+    parts = [f"# Comparison of {escape(listed(found.names))}"]
+    parts += [_table(table) for table in tables if table.rows]
     return _joined([*parts, *(line for one in documents for line in _missing(one))])
 
 

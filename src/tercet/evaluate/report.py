@@ -23,15 +23,17 @@ from tercet.evaluate.compare import Comparison, compare
 from tercet.evaluate.details import confusion, shares
 from tercet.evaluate.figures import Chart, SentenceMap
 from tercet.evaluate.run_history import RunHistory
-from tercet.evaluate.suite_tables import suite_tables
+from tercet.evaluate.suite_tables import side_by_side_table, suite_tables
 from tercet.evaluate.tables import (
     Table,
     calibration_table,
     contests_table,
+    differences_table,
     disagreements_table,
     facts,
     figure,
     forgetting_table,
+    listed,
     mistakes_table,
     span,
     tasks_table,
@@ -118,24 +120,27 @@ def render_comparison(documents: Sequence[Document], texts: Sequence[Texts]) -> 
     found = compare(documents, texts)
     missing = {str(one): one for document in documents for one in document["missing"]}
     page = Page(
-        title=" and ".join(found.names),
+        title=f"Comparison of {listed(found.names)}",
         lead=(
             "Models side by side on the same rows. A difference counts as beyond chance where its "
             "interval leaves out 0."
         ),
         facts=[facts(document) for document in documents],
         headlines=[],
-        sections=_comparison_sections(found),
+        sections=_comparison_sections(documents, found),
         missing=list(missing.values()),
     )
     return _render(page)
 
 
-def _comparison_sections(found: Comparison) -> list[Section]:
-    return [
-        Section("Figures", tables=[contests_table(found)]),
-        Section("Where they differ", tables=[disagreements_table(found)]),
-    ]
+def _comparison_sections(documents: Sequence[Document], found: Comparison) -> list[Section]:
+    tables = {
+        "Figures": [contests_table(found), side_by_side_table(documents, found.names)],
+        "Beyond chance": [differences_table(found)],
+        "Where they differ": [disagreements_table(found)],
+    }
+    filled = {title: [one for one in every if one.rows] for title, every in tables.items()}
+    return [Section(title, tables=every) for title, every in filled.items() if every]
 
 
 def _lead(document: Document) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tercet.evaluate.answers import Document, Texts, answers_of, tasks_of
-from tercet.evaluate.compare import Comparison, Difference
+from tercet.evaluate.compare import Comparison, Contest, Difference
 from tercet.evaluate.details import mistakes
 from tercet.evaluate.run_history import RunHistory
 
@@ -54,6 +54,10 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 def span(bounds: Sequence[float] | None, digits: int = 3) -> str:
     return "" if bounds is None else f"{bounds[0]:.{digits}f} to {bounds[1]:.{digits}f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def number(value: float | None, digits: int = 3) -> Cell:
@@ -149,36 +153,54 @@ def _remembered(value: float | None, forgotten: float | None) -> str:
 
 
 def contests_table(comparison: Comparison) -> Table:
-    """All models' figures, and each later model's difference from the first."""
-    rows = []
-    for one in comparison.contests:
-        cells = [Cell(one.task), Cell(f"{one.metric} *" if one.chosen else one.metric)]
-        for place, gear in enumerate(one.gears):
-            cells.append(Cell("no such task") if gear is None else number(one.values[place]))
-            if place:
-                cells += _difference_cells(one.differences[place - 1])
-        rows.append(cells)
-    columns, first = ["Task", "Metric"], comparison.names[0]
-    for place, name in enumerate(comparison.names):
-        columns.append(name)
-        columns += (
-            [f"{name} − {first}", f"95 % interval of {name}", f"p of {name}"] if place else []
-        )
+    """All models' figures on their tasks."""
+    rows = [
+        [
+            Cell(one.task),
+            Cell(_named(one)),
+            *(
+                Cell("no such task") if gear is None else number(value)
+                for gear, value in zip(one.gears, one.values, strict=True)
+            ),
+            count(one.rows),
+        ]
+        for one in comparison.contests
+    ]
     return Table(
-        caption=f"Figures side by side, and each model against {first} by a paired bootstrap",
-        columns=columns,
+        caption="Figures side by side, of each model's most exact gear; * stands for its task",
+        columns=["Task", "Metric", *comparison.names, "Rows"],
         rows=rows,
-        numeric=frozenset(columns[2:]) - {name for name in columns if name.startswith("95 %")},
+        numeric=frozenset({*comparison.names, "Rows"}),
     )
 
 
-def _difference_cells(one: Difference | None) -> list[Cell]:
-    if one is None:
-        return [Cell(""), Cell(""), Cell("")]
-    if one.value is None:
-        return [Cell("undefined"), Cell(""), Cell("")]
-    shown = "below 0.002" if one.p is not None and one.p < 0.002 else figure(one.p)
-    return [Cell(f"{one.value:+.3f}", one.value), Cell(span(one.interval)), Cell(shown, one.p)]
+def differences_table(comparison: Comparison) -> Table:
+    """How far each later model is from the first."""
+    rows = []
+    for place, name in enumerate(comparison.names[1:]):
+        for one in comparison.contests:
+            if (found := one.differences[place]) is not None:
+                cells = [Cell(name), Cell(one.task), Cell(_named(one))]
+                rows.append([*cells, *_difference_cells(found)])
+    return Table(
+        caption=f"Each model against {comparison.names[0]}, by a paired bootstrap of the same rows",
+        columns=["Model", "Task", "Metric", "Difference", "95 % interval", "p", "Verdict"],
+        rows=rows,
+        numeric=frozenset({"Difference", "p"}),
+    )
+
+
+def _named(one: Contest) -> str:
+    return f"{one.metric} *" if one.chosen else one.metric
+
+
+def _difference_cells(one: Difference) -> list[Cell]:
+    if one.value is None or one.interval is None or one.p is None:
+        return [Cell("undefined"), Cell(""), Cell(""), Cell("")]
+    low, high = one.interval
+    verdict = "better" if low > 0.0 else "worse" if high < 0.0 else "no clear difference"
+    p = Cell("below 0.002" if one.p < 0.002 else figure(one.p), one.p)
+    return [Cell(f"{one.value:+.3f}", one.value), Cell(span(one.interval)), p, Cell(verdict)]
 
 
 def disagreements_table(comparison: Comparison) -> Table:
