@@ -44,7 +44,7 @@ def test_from_files_to_vectors_in_another_library(
     assert measured.code == 0, measured.err
     assert "sentiment\tsingle\t60\taccuracy*" in measured.out
     summary = json.loads((out / "summary.json").read_text("utf-8"))
-    tasks = json.loads(figures.read_text("utf-8"))["tasks"]
+    tasks = json.loads(figures.read_text("utf-8"))["suites"]["tasks"]["tasks"]
     for task, gears in summary["dev"].items():
         for gear, metrics in gears.items():
             for metric, value in metrics.items():
