@@ -96,7 +96,7 @@ def read_order_set(name: OrderSet, data_dir: Path, *, rows: int | None) -> Order
     """The pairs of HANS or PAWS; of fewer `rows`, spread over the file."""
     layout = LAYOUTS[name]
     assert layout.label is not None
-    path = find_file(layout.dev[0], [data_dir / layout.folder, data_dir / name])
+    path = find_file(f"{layout.folder}/{layout.dev[0]}", [data_dir])
     columns = [*layout.texts, layout.label, *([_HEURISTIC] if name == "hans" else [])]
     found = []
     for row in read_rows(path, columns, layout.reading):

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import log_loss, precision_recall_curve
+
+import tercet
+from tercet.errors import TercetError
+from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
+from tercet.evaluate.tasks import evaluate_tasks
+from tercet.evaluate.temperature import calibrate, fit_temperature, held_out_rows
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    rows=st.integers(1, 80),
+    classes=st.integers(2, 5),
+    decimals=st.sampled_from([0, 1, 2, 8]),
+)
+def test_bins_and_error_agree_with_scikit_learn(
+    seed: int, rows: int, classes: int, decimals: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(classes, size=rows)
+    # Few decimals make ties and constant predictions.
+    probabilities = generator.dirichlet(np.ones(classes), size=rows).round(decimals)
+    confidence, said = probabilities.max(axis=1), probabilities.argmax(axis=1)
+    found = measure_calibration(labels, probabilities)
+    right = (said == labels).astype(int)
+    accuracies, confidences = calibration_curve(right, confidence, n_bins=BINS)
+    filled = [one for one in found.bins if one.rows]
+    assert [one.accuracy for one in filled] == pytest.approx(accuracies.tolist())
+    assert [one.confidence for one in filled] == pytest.approx(confidences.tolist())
+    weights = np.array([one.rows for one in filled]) / rows
+    assert found.ece == pytest.approx(float(weights @ np.abs(accuracies - confidences)))
+    assert sum(one.rows for one in found.bins) == rows
+    assert len(found.bins) == BINS
+
+
+def test_likelihood_agrees_with_scikit_learn() -> None:
+    generator = np.random.default_rng(1)
+    probabilities, labels = generator.dirichlet(np.ones(3), size=50), generator.integers(3, size=50)
+    expected = log_loss(labels, probabilities, labels=[0, 1, 2])
+    assert measure_calibration(labels, probabilities).nll == pytest.approx(expected)
+
+
+def test_two_classes_may_come_in_one_column() -> None:
+    labels, ones = [1, 0, 1, 1], np.array([0.9, 0.2, 0.4, 0.5])
+    both = np.stack([1.0 - ones, ones], axis=1)
+    assert measure_calibration(labels, ones) == measure_calibration(labels, both)
+
+
+def test_constant_and_empty_predictions() -> None:
+    always = measure_calibration([0, 1, 1, 1], [1.0, 1.0, 1.0, 1.0])
+    assert always.ece == pytest.approx(0.25)
+    assert np.isfinite(always.nll)
+    nothing = measure_calibration([], np.empty((0, 3)))
+    assert (nothing.ece, nothing.nll) == (None, None)
+    assert nothing.to_json()["bins"][0] == {
+        "from": 0.0,
+        "to": pytest.approx(1 / BINS),
+        "rows": 0,
+        "confidence": None,
+        "accuracy": None,
+    }
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1000), temperature=st.floats(0.3, 4.0), binary=st.booleans())
+def test_a_temperature_undoes_the_one_that_spoilt_the_outputs(
+    seed: int, temperature: float, binary: bool
+) -> None:
+    generator = np.random.default_rng(seed)
+    raw = generator.normal(size=(4000, 2 if binary else 4)) * 2.0
+    if binary:
+        raw[:, 0] = 0.0
+    chances = softmax(raw, axis=1).cumsum(axis=1)
+    labels = (generator.random((4000, 1)) > chances).sum(axis=1).clip(max=raw.shape[1] - 1)
+    outputs = (raw[:, 1:] if binary else raw) * temperature
+    fitted = fit_temperature(outputs, labels)
+    assert fitted == pytest.approx(temperature, rel=0.15)
+    assert fit_temperature(outputs, labels) == fitted
+
+
+def test_a_temperature_stays_within_bounds_where_every_row_is_right() -> None:
+    assert 0.05 <= fit_temperature([[3.0, 0.0], [0.0, 3.0]], [0, 1]) < 0.1
+    assert 19 < fit_temperature([[3.0, 0.0], [0.0, 3.0]], [1, 0]) <= 20
+    with pytest.raises(TercetError, match="needs rows"):
+        fit_temperature(np.empty((0, 2)), [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), rows=st.integers(2, 60), decimals=st.sampled_from([0, 1, 8]))
+def test_thresholds_reach_what_scikit_learn_says_is_reachable(
+    seed: int, rows: int, decimals: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.permutation(np.arange(rows) % 2)
+    ones = generator.random(rows).round(decimals)
+    precisions, recalls, thresholds = precision_recall_curve(labels, ones)
+    wanted = 0.7
+    reached = precisions[:-1] >= wanted
+    best = recalls[:-1][reached].max(initial=0.0)
+    found = choose_threshold(labels, ones, precision=wanted)
+    if best == 0.0:
+        assert found is None
+    else:
+        assert found.recall == pytest.approx(best)
+        said = ones >= found.value
+        assert labels[said].mean() == pytest.approx(found.precision)
+        assert found.precision >= wanted - 1e-12
+    plain = choose_threshold(labels, ones)
+    accuracies = [np.mean((ones >= one) == labels) for one in thresholds]
+    assert plain.accuracy == pytest.approx(max(accuracies))
+
+
+def test_a_rarer_class_needs_a_higher_threshold() -> None:
+    generator = np.random.default_rng(0)
+    labels = np.arange(2000) % 2
+    ones = 1 / (1 + np.exp(-generator.normal(size=2000) - 2 * labels + 1))
+    rare, even = (choose_threshold(labels, ones, prior=prior) for prior in (0.05, 0.5))
+    assert rare.value > even.value
+    assert rare.prior == 0.05
+    strict = choose_threshold(labels, ones, prior=0.05, precision=0.6)
+    assert strict.precision >= 0.6
+    with pytest.raises(TercetError, match=r"prior 1\.5 must lie between 0 and 1"):
+        choose_threshold(labels, ones, prior=1.5)
+    with pytest.raises(TercetError, match="rows of both classes"):
+        choose_threshold([1, 1], [0.2, 0.4])
+
+
+def test_a_calibrated_model_keeps_its_temperatures(
+    headed: Model, sample_data: Path, tmp_path: Path
+) -> None:
+    info = calibrate(headed, sample_data)
+    assert set(info.temperatures) == {"sentiment", "paraphrase"}
+    assert set(info.temperatures["paraphrase"]) == {"cross", "bi"}
+    Model(headed.network, headed.tokenizer, info).save(tmp_path / "model")
+    loaded = tercet.load(tmp_path / "model", device="cpu")
+    assert loaded.info.temperatures == info.temperatures
+    pairs = [("a good film", "a bad film"), ("one", "two")]
+    before, after = (one.predictions("paraphrase", pairs, "cross") for one in (headed, loaded))
+    odds, odds_after = np.log(before / (1 - before)), np.log(after / (1 - after))
+    assert np.allclose(odds / info.temperatures["paraphrase"]["cross"], odds_after, atol=1e-4)
+    assert np.allclose(headed.similarity(pairs), loaded.similarity(pairs), atol=1e-5)
+    result = evaluate_tasks(loaded, sample_data, intervals=False)
+    told = result.tasks["paraphrase"].gears["bi"].calibration
+    assert told.temperature == info.temperatures["paraphrase"]["bi"]
+
+
+def test_only_classifiers_have_temperatures(headed: Model) -> None:
+    facts = headed.info.model_dump()
+    for wrong in ({"similarity": {"cross": 2.0}}, {"none": {"bi": 2.0}}):
+        with pytest.raises(ValueError, match="no classifier"):
+            ModelInfo.model_validate(facts | {"temperatures": wrong})
+
+
+def test_held_out_rows_are_the_same_every_time() -> None:
+    rows = held_out_rows(1000)
+    assert rows.tolist() == held_out_rows(1000).tolist() == sorted(set(rows.tolist()))
+    assert len(rows) == 100

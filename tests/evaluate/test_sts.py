@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tercet
+from tercet.data.senteval import GradedPairs, read_sts
+from tercet.evaluate.corpus import Corpus
+from tercet.evaluate.sts import evaluate_sts, without_leaks
+from tercet.specs import DataSpec
+
+STS_B = "senteval/STS/STSBenchmark/sts-test.csv"
+
+
+def shorten(source: Path, target: Path, pairs: int) -> Path:
+    """The STS files of a data folder with only as many graded pairs of each."""
+    senteval = source / "senteval"
+    kept = {}
+    for graded in senteval.rglob("STS.gs.*.txt"):
+        lines = graded.read_bytes().split(b"\n")
+        rows = [row for row, grade in enumerate(lines) if grade][:pairs]
+        kept[graded] = kept[graded.with_name(graded.name.replace("gs", "input", 1))] = rows
+    kept[source / STS_B] = list(range(pairs))
+    kept[senteval / "SICK/SICK_test_annotated.txt"] = list(range(pairs + 1))
+    for path, rows in kept.items():
+        if path.exists():
+            lines = path.read_bytes().split(b"\n")
+            short = target / path.relative_to(source)
+            short.parent.mkdir(parents=True, exist_ok=True)
+            short.write_bytes(b"".join(lines[row] + b"\n" for row in rows))
+    return target
+
+
+def peer_figures(folder: Path, data: Path) -> dict[str, tuple[float, float]]:
+    """Spearman and Pearson of every set, by sentence-transformers and scipy alone."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+    figures = {}
+    for name, rows in peer_rows(data / "senteval").items():
+        first, second, grades = zip(*rows, strict=True)
+        u = model.encode(list(first), convert_to_numpy=True).astype(np.float64)
+        v = model.encode(list(second), convert_to_numpy=True).astype(np.float64)
+        lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
+        cosines = (u * v).sum(axis=1) / lengths
+        figures[name] = (
+            stats.spearmanr(grades, cosines).statistic,
+            stats.pearsonr(grades, cosines).statistic,
+        )
+    return figures
+
+
+def peer_rows(folder: Path) -> dict[str, list[tuple[str, str, float]]]:
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for year in ("12", "13", "14", "15", "16"):
+        found = rows.setdefault(f"STS{year}", [])
+        for inputs in sorted((folder / f"STS/STS{year}-en-test").glob("STS.input.*.txt")):
+            graded = inputs.with_name(inputs.name.replace("input", "gs")).read_text("utf-8")
+            texts = inputs.read_text("utf-8").split("\n")
+            for line, grade in zip(texts, graded.split("\n"), strict=True):
+                if grade:
+                    found.append((*line.split("\t")[:2], float(grade)))
+    with (folder / "STS/STSBenchmark/sts-test.csv").open(encoding="utf-8") as file:
+        cells = [line.rstrip("\n").split("\t") for line in file]
+    rows["STS-B"] = [(row[5], row[6], float(row[4])) for row in cells]
+    with (folder / "SICK/SICK_test_annotated.txt").open(encoding="utf-8", newline="") as file:
+        sick = list(csv.DictReader(file, delimiter="\t"))
+    rows["SICK-R"] = [
+        (row["sentence_A"], row["sentence_B"], float(row["relatedness_score"])) for row in sick
+    ]
+    return rows
+
+
+@pytest.mark.parametrize(("encoder", "pairs"), [("minilm", 16), ("mpnet", 3)])
+def test_figures_are_those_of_sentence_transformers_and_scipy(
+    request: pytest.FixtureRequest, real_data: Path, tmp_path: Path, encoder: str, pairs: int
+) -> None:
+    folder = request.getfixturevalue(encoder)
+    # All pairs take many minutes: TERCET_WHOLE=1 asks for them.
+    data = real_data if os.environ.get("TERCET_WHOLE") else shorten(real_data, tmp_path, pairs)
+    result = evaluate_sts(Corpus(tercet.load(folder, device="cpu")), data)
+    expected = peer_figures(folder, data)
+    found = {name: (one.spearman.value, one.pearson.value) for name, one in result.sets.items()}
+    assert found.keys() == expected.keys()
+    for name, figures in expected.items():
+        assert found[name] == pytest.approx(figures, abs=1e-4), name
+    assert result.average == pytest.approx(np.mean([s for s, _ in expected.values()]), abs=1e-4)
+    assert result.unleaked is None
+    assert result.missing == []
+
+
+def test_a_model_trained_on_sts_is_also_measured_without_leaked_pairs(
+    headed, sample_data: Path, suite_data: Path
+) -> None:
+    shutil.copy(sample_data / "sts-train.csv", suite_data)
+    lines = (suite_data / STS_B).read_text("utf-8").splitlines()
+    fresh = [line.rpartition("\t")[0] + f"\tanother sentence {i}" for i, line in enumerate(lines)]
+    (suite_data / STS_B).write_text("\n".join([*lines, *fresh]) + "\n", "utf-8")
+    result = evaluate_sts(Corpus(headed), suite_data)
+    assert len(result.sets["STS-B"].grades) == 2 * len(result.unleaked.grades) == 80
+    document = result.to_json()
+    assert document["without_leaked_pairs"]["pairs"] == 40
+    assert document["average"] is None
+    assert {one.task for one in result.missing} == {
+        "STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R",
+    }  # fmt: skip
+
+
+def test_leaks_are_found_in_either_order_whatever_case_and_blanks(tmp_path: Path) -> None:
+    header = "\tid\tsentence1\tsentence2\tsimilarity\n"
+    (tmp_path / "sts-train.csv").write_text(f"{header}0\ta\tA dog barks.\tA cat\t1.0\n", "utf-8")
+    (tmp_path / "sts-dev.csv").write_text(f"{header}0\ta\tOne\tTwo\t1.0\n", "utf-8")
+    pairs = GradedPairs(
+        first=["a cat", "one", "a dog barks ."],
+        second=["a dog barks .", "three", "a dog barks ."],
+        grades=np.array([1.0, 2.0, 3.0]),
+    )
+    left = without_leaks(pairs, DataSpec(layout="cs224n-sts"), tmp_path)
+    assert left.first == ["one", "a dog barks ."]
+    assert left.grades.tolist() == [2.0, 3.0]
+
+
+def test_the_courses_own_split_leaks_as_many_pairs_as_known(real_data: Path) -> None:
+    pairs = read_sts("STS-B", real_data)
+    left = without_leaks(pairs, DataSpec(layout="cs224n-sts"), real_data)
+    # Of 1,379; sts-train holds 951 and sts-dev 148, five of them both.
+    assert len(left.grades) == 285
+
+
+def test_a_constant_model_has_undefined_figures(headed, suite_data: Path, monkeypatch) -> None:
+    monkeypatch.setattr(Corpus, "cosines", lambda self, first, second: np.ones(len(first)))
+    result = evaluate_sts(Corpus(headed), suite_data, sets=["STS-B"])
+    assert result.sets["STS-B"].spearman.value is None
+    assert result.sets["STS-B"].spearman.interval is None
+    assert result.average is None
