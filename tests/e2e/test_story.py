@@ -48,7 +48,7 @@ def test_from_files_to_vectors_in_another_library(
     for task, gears in summary["dev"].items():
         for gear, metrics in gears.items():
             for metric, value in metrics.items():
-                figure = tasks[task]["gears"][gear][metric]
+                figure = tasks[task]["gears"][gear]["metrics"][metric]
                 assert figure["value"] == pytest.approx(value)
                 assert figure["interval"] is not None
 
