@@ -128,3 +128,32 @@ def test_missing_files_are_named_and_the_rest_is_measured(
     assert "tasks: sentiment was not measured: ids-sst-dev.csv is missing." in talk
     assert "similarity\tbi\t5\tpearson*" in out
     assert "overall\t\t\tmean\tundefined" in out
+
+
+def test_a_report_and_markdown_are_written_beside_the_figures(
+    evaluate, folder: Path, sample_data: Path, tmp_path: Path
+) -> None:
+    page, text = tmp_path / "report.html", tmp_path / "report.md"
+    options = ["--data", sample_data, "--rows", 20, "--report", page, "--markdown", text]
+    code, _, talk = evaluate(folder, *options)
+    assert code == 0
+    assert [f"Wrote {file}." in talk for file in (page, text)] == [True, True]
+    assert "Mistakes</h2>" in page.read_text("utf-8")
+    assert text.read_text("utf-8").startswith("# Evaluation of ")
+
+
+def test_models_are_set_side_by_side(
+    evaluate, folder: Path, sample_data: Path, tmp_path: Path
+) -> None:
+    page, figures = tmp_path / "report.html", tmp_path / "figures.json"
+    options = ["--data", sample_data, "--rows", 20, "--report", page, "--json", figures]
+    code, out, _ = evaluate(folder, folder, *options)
+    assert code == 0
+    lines = [line.split("\t") for line in out.splitlines()]
+    verdicts = [line[-1] for line in lines if len(line) == 7]
+    assert verdicts[0] == "Verdict"
+    assert set(verdicts[1:]) == {"no clear difference"}
+    written = json.loads(figures.read_text("utf-8"))
+    assert [one["model"]["encoder"] for one in written["models"]] == ["tiny", "tiny"]
+    assert {one["differences"][0]["p"] for one in written["comparison"]["contests"]} == {1.0}
+    assert "Comparison of" in page.read_text("utf-8")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import print_table, progress, say
+from tercet.cli.console import Report, print_table, progress, say
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -33,7 +35,13 @@ MISSING_DATA = 3
 
 
 def evaluate(
-    model: Annotated[str | None, typer.Argument(help="A model folder, a run, or a hub id.")] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]...",
+            help="A model folder, a run, or a hub id; several are set side by side.",
+        ),
+    ] = None,
     suite: Annotated[
         list[SuiteName] | None,
         typer.Option(
@@ -49,42 +57,68 @@ def evaluate(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here too.")
     ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Write a page to look at, in one file."),
+    ] = None,
+    markdown_file: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request."),
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(min=1, help="Only so many rows of each task, for a quick look.")
     ] = None,
 ) -> None:
-    """Score a model on suites, with 95 % bootstrap intervals.
+    """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.
 
     The figure that stands for a task is marked *; that of its most exact gear counts overall.
+    Of several models each is tested against the first by a paired bootstrap of the same rows.
     Where a file of a suite is missing the rest is measured, and the exit code is 3.
 
-    Example: tercet evaluate runs/best --suite all --data DIR --json figures.json
+    Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
     if data is None:
         raise TercetError("--data: say where the data lies, here or in TERCET_DATA.")
     if not data.is_dir():
         raise TercetError(f"--data {data}: is no folder.")
-    if json_file is not None and not json_file.parent.is_dir():
-        raise TercetError(f"--json {json_file}: its folder does not exist.")
+    files = {"--json": json_file, "--report": report_file, "--markdown": markdown_file}
+    for option, file in files.items():
+        if file is not None and not file.parent.is_dir():
+            raise TercetError(f"{option} {file}: its folder does not exist.")
+    found = _measure(models or [None], data, _suites(suite), rows)
+    _show(found)
+    _write(found, files, run=_run_of(models))
+    if any(one.missing for one in found):
+        raise typer.Exit(MISSING_DATA)
+
+
+def _measure(
+    sources: Sequence[str | None], data: Path, suites: list[Suite], rows: int | None
+) -> list[Evaluation]:
     from tercet.evaluate.evaluation import evaluate
     from tercet.model import load
 
-    loaded = load(model)
-    with progress("Measuring") as report:
-        found = evaluate(
-            loaded,
-            data,
-            suites=_suites(suite),
-            name=model_name(str(model)),
-            rows=rows,
-            progress=lambda what, done, total: report(done, total, note=what),
-        )
-    _show(found)
-    if json_file is not None:
-        _write_json(json_file, found.to_json())
-        say(f"Wrote {json_file}.")
-    if found.missing:
-        raise typer.Exit(MISSING_DATA)
+    # All are loaded first: a name that is wrong is told before minutes of measuring.
+    loaded = [load(source) for source in sources]
+    found = []
+    for source, model in zip(sources, loaded, strict=True):
+        name = model_name(str(source))
+        with progress(f"Measuring {name}" if len(loaded) > 1 else "Measuring") as report:
+            found.append(
+                evaluate(
+                    model,
+                    data,
+                    suites=suites,
+                    name=name,
+                    rows=rows,
+                    progress=partial(_tell, report),
+                )
+            )
+    return found
+
+
+def _tell(report: Report, what: str, done: int, total: int) -> None:
+    report(done, total, note=what)
 
 
 def model_name(source: str) -> str:
@@ -103,11 +137,27 @@ def _suites(asked: list[SuiteName] | None) -> list[Suite]:
     return [suite for suite in SUITES if suite in chosen or SuiteName.ALL in chosen]
 
 
-def _show(found: Evaluation) -> None:
+def _run_of(models: list[str] | None) -> Path | None:
+    from tercet.evaluate.outputs import run_of
+
+    return run_of(models[0]) if models else None
+
+
+def _show(found: list[Evaluation]) -> None:
+    for one in found:
+        for line in one.notes:
+            say(line)
+    if len(found) == 1:
+        _show_one(found[0])
+    else:
+        _show_side_by_side(found)
+    for missed in dict.fromkeys(missed for one in found for missed in one.missing):
+        say(f"{missed.suite}: {missed.task} was not measured: {missed.file} is missing.")
+
+
+def _show_one(found: Evaluation) -> None:
     from tercet.evaluate.summary import summaries
 
-    for line in found.notes:
-        say(line)
     shown = summaries(found)
     for place, table in enumerate(shown):
         if place:
@@ -115,14 +165,36 @@ def _show(found: Evaluation) -> None:
         if len(shown) > 1:
             print(f"# {table.title}")
         print_table(table.columns, table.rows)
-    for one in found.missing:
-        say(f"{one.suite}: {one.task} was not measured: {one.file} is missing.")
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
+def _show_side_by_side(found: list[Evaluation]) -> None:
+    from tercet.evaluate.outputs import to_tables
+
+    for place, table in enumerate(to_tables(found)):
+        if place:
+            print()
+        print(f"# {table.caption}")
+        print_table(table.columns, [[cell.text for cell in row] for row in table.rows])
+
+
+def _write(found: list[Evaluation], files: Mapping[str, Path | None], *, run: Path | None) -> None:
+    from tercet.evaluate.outputs import to_json, to_report, to_text
+
+    made = {
+        "--json": lambda: json.dumps(to_json(found)) + "\n",
+        "--report": lambda: to_report(found, run=run),
+        "--markdown": lambda: to_text(found),
+    }
+    for option, file in files.items():
+        if file is not None:
+            _write_whole(file, made[option]())
+            say(f"Wrote {file}.")
+
+
+def _write_whole(path: Path, content: str) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(json.dumps(content) + "\n", "utf-8")
+        aside.write_text(content, "utf-8")
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from tercet.evaluate.answers import Document, Texts, tasks_of
 from tercet.evaluate.compare import compare
-from tercet.evaluate.suite_tables import side_by_side_table, suite_tables
+from tercet.evaluate.comparison_tables import comparison_tables
+from tercet.evaluate.suite_tables import suite_tables
 from tercet.evaluate.tables import (
     Table,
-    contests_table,
-    differences_table,
-    disagreements_table,
     facts,
     listed,
     mistakes_table,
@@ -28,7 +26,7 @@ def to_markdown(document: Document, texts: Texts) -> str:
     if tasks_of(document):
         parts += ["## Tasks", _table(tasks_table(document)), _overall(document)]
     for title, tables in suite_tables(document).items():
-        parts += [f"## {title}", *map(_table, tables)]
+        parts += [f"## {title}", *(_table(table) for table in tables)]
     if all(task in texts for task in tasks_of(document)) and texts:
         parts += ["## Mistakes", _table(_worst(mistakes_table(document, texts)))]
     return _joined([*parts, *_missing(document)])
@@ -37,10 +35,9 @@ def to_markdown(document: Document, texts: Texts) -> str:
 def comparison_to_markdown(documents: Sequence[Document], texts: Sequence[Texts]) -> str:
     """Models side by side."""
     found = compare(documents, texts)
-    tables = [contests_table(found), side_by_side_table(documents, found.names)]
-    tables += [differences_table(found), _worst(disagreements_table(found))]
     parts = [f"# Comparison of {escape(listed(found.names))}"]
-    parts += [_table(table) for table in tables if table.rows]
+    for title, tables in comparison_tables(found, documents).items():
+        parts += [f"## {title}", *(_table(_worst(table)) for table in tables)]
     return _joined([*parts, *(line for one in documents for line in _missing(one))])
 
 
@@ -80,7 +77,9 @@ def _mark(mark: str) -> str:
 
 
 def _worst(table: Table) -> Table:
-    """The first rows of each task."""
+    """The first rows of each task, where the rows are sentences."""
+    if table.columns[0] != "Sentence":
+        return table
     place = table.columns.index("Task")
     left = dict.fromkeys(table.values("Task"), SHOWN)
     rows = []

@@ -19,17 +19,15 @@ from tercet.evaluate.charts import (
     scatter,
     suite_figures,
 )
-from tercet.evaluate.compare import Comparison, compare
+from tercet.evaluate.compare import compare
+from tercet.evaluate.comparison_tables import comparison_tables
 from tercet.evaluate.details import confusion, shares
 from tercet.evaluate.figures import Chart, SentenceMap
 from tercet.evaluate.run_history import RunHistory
-from tercet.evaluate.suite_tables import side_by_side_table, suite_tables
+from tercet.evaluate.suite_tables import suite_tables
 from tercet.evaluate.tables import (
     Table,
     calibration_table,
-    contests_table,
-    differences_table,
-    disagreements_table,
     facts,
     figure,
     forgetting_table,
@@ -127,20 +125,13 @@ def render_comparison(documents: Sequence[Document], texts: Sequence[Texts]) -> 
         ),
         facts=[facts(document) for document in documents],
         headlines=[],
-        sections=_comparison_sections(documents, found),
+        sections=[
+            Section(title, tables=tables)
+            for title, tables in comparison_tables(found, documents).items()
+        ],
         missing=list(missing.values()),
     )
     return _render(page)
-
-
-def _comparison_sections(documents: Sequence[Document], found: Comparison) -> list[Section]:
-    tables = {
-        "Figures": [contests_table(found), side_by_side_table(documents, found.names)],
-        "Beyond chance": [differences_table(found)],
-        "Where they differ": [disagreements_table(found)],
-    }
-    filled = {title: [one for one in every if one.rows] for title, every in tables.items()}
-    return [Section(title, tables=every) for title, every in filled.items() if every]
 
 
 def _lead(document: Document) -> str:

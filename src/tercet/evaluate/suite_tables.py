@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tercet.evaluate.answers import Document, tasks_of
@@ -176,48 +176,3 @@ def _tables(name: str, suite: Mapping[str, Any], classes: Mapping[str, Any]) -> 
         return [geometry_table(suite)]
     order = [word_order_table(suite), heuristics_table(suite)]
     return [*order, changes_table(suite), change_examples_table(suite, classes)]
-
-
-def side_by_side_table(documents: Sequence[Document], names: Sequence[str]) -> Table:
-    """The figures of the suites beyond `tasks`, of all models."""
-    found = [dict(_figures(document["suites"])) for document in documents]
-    keys = dict.fromkeys(key for figures in found for key in figures)
-    rows = [
-        [
-            Cell(suite),
-            Cell(what),
-            *(
-                number(figures[suite, what]) if (suite, what) in figures else Cell("")
-                for figures in found
-            ),
-        ]
-        for suite, what in keys
-    ]
-    return Table(
-        caption="Figures of the other suites, side by side",
-        columns=["Suite", "What", *names],
-        rows=rows,
-        numeric=frozenset(names),
-    )
-
-
-def _figures(suites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float | None]]:
-    """((suite, what), figure)"""
-    if sts := suites.get("sts"):
-        for name, one in sts["sets"].items():
-            yield (TITLES["sts"], f"{name}, spearman"), one["spearman"]["value"]
-        yield (TITLES["sts"], "average"), sts["average"]
-    if transfer := suites.get("transfer"):
-        for task, block in transfer["tasks"].items():
-            for metric, one in block["metrics"].items():
-                yield (TITLES["transfer"], f"{task}, {metric}"), one["value"]
-        yield (TITLES["transfer"], "average"), transfer["average"]
-    if robustness := suites.get("robustness"):
-        for name, tasks in robustness["word_order"].items():
-            for task, gears in tasks.items():
-                for gear, one in gears.items():
-                    what = f"{name}, {task}, gear {gear}: share fooled"
-                    yield (TITLES["robustness"], what), one["fooled"]
-    if geometry := suites.get("geometry"):
-        for what in ("alignment", "uniformity", "anisotropy"):
-            yield (TITLES["geometry"], what), geometry[what]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tercet.evaluate.answers import Document, Texts, answers_of, tasks_of
-from tercet.evaluate.compare import Comparison, Contest, Difference
 from tercet.evaluate.details import mistakes
 from tercet.evaluate.run_history import RunHistory
 
@@ -150,75 +149,6 @@ def forgetting_table(run: RunHistory) -> Table:
 
 def _remembered(value: float | None, forgotten: float | None) -> str:
     return figure(value) + (f" (−{forgotten:.3f})" if forgotten else "")
-
-
-def contests_table(comparison: Comparison) -> Table:
-    """All models' figures on their tasks."""
-    rows = [
-        [
-            Cell(one.task),
-            Cell(_named(one)),
-            *(
-                Cell("no such task") if gear is None else number(value)
-                for gear, value in zip(one.gears, one.values, strict=True)
-            ),
-            count(one.rows),
-        ]
-        for one in comparison.contests
-    ]
-    return Table(
-        caption="Figures side by side, of each model's most exact gear; * stands for its task",
-        columns=["Task", "Metric", *comparison.names, "Rows"],
-        rows=rows,
-        numeric=frozenset({*comparison.names, "Rows"}),
-    )
-
-
-def differences_table(comparison: Comparison) -> Table:
-    """How far each later model is from the first."""
-    rows = []
-    for place, name in enumerate(comparison.names[1:]):
-        for one in comparison.contests:
-            if (found := one.differences[place]) is not None:
-                cells = [Cell(name), Cell(one.task), Cell(_named(one))]
-                rows.append([*cells, *_difference_cells(found)])
-    return Table(
-        caption=f"Each model against {comparison.names[0]}, by a paired bootstrap of the same rows",
-        columns=["Model", "Task", "Metric", "Difference", "95 % interval", "p", "Verdict"],
-        rows=rows,
-        numeric=frozenset({"Difference", "p"}),
-    )
-
-
-def _named(one: Contest) -> str:
-    return f"{one.metric} *" if one.chosen else one.metric
-
-
-def _difference_cells(one: Difference) -> list[Cell]:
-    if one.value is None or one.interval is None or one.p is None:
-        return [Cell("undefined"), Cell(""), Cell(""), Cell("")]
-    low, high = one.interval
-    verdict = "better" if low > 0.0 else "worse" if high < 0.0 else "no clear difference"
-    p = Cell("below 0.002" if one.p < 0.002 else figure(one.p), one.p)
-    return [Cell(f"{one.value:+.3f}", one.value), Cell(span(one.interval)), p, Cell(verdict)]
-
-
-def disagreements_table(comparison: Comparison) -> Table:
-    rows = []
-    for one in comparison.disagreements:
-        said = [
-            Cell(word, mark="right" if right else "wrong") if word else Cell("")
-            for word, right in zip(one.said, one.right, strict=True)
-        ]
-        apart = Cell(f"{one.apart:.2f}", one.apart)
-        rows.append([Cell("\n".join(one.inputs)), Cell(one.task), Cell(one.expected), *said, apart])
-    return Table(
-        caption="Sentences on which the models differ, those furthest apart first",
-        columns=["Sentence", "Task", "Expected", *comparison.names, "Apart"],
-        rows=rows,
-        numeric=frozenset({"Apart"}),
-        filters=["Task", "Expected", *comparison.names],
-    )
 
 
 def facts(document: Document) -> dict[str, str]:

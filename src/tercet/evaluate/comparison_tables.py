@@ -1,0 +1,138 @@
+"""The tables that set models side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tercet.evaluate.answers import Document
+from tercet.evaluate.compare import Comparison, Contest, Difference
+from tercet.evaluate.suite_tables import TITLES
+from tercet.evaluate.tables import Cell, Table, count, figure, number, span
+
+
+def comparison_tables(
+    comparison: Comparison, documents: Sequence[Document]
+) -> dict[str, list[Table]]:
+    """All tables under their titles; empty ones are left out."""
+    tables = {
+        "Figures": [contests_table(comparison), side_by_side_table(documents, comparison.names)],
+        "Beyond chance": [differences_table(comparison)],
+        "Where they differ": [disagreements_table(comparison)],
+    }
+    filled = {title: [one for one in every if one.rows] for title, every in tables.items()}
+    return {title: every for title, every in filled.items() if every}
+
+
+def contests_table(comparison: Comparison) -> Table:
+    """All models' figures on their tasks."""
+    rows = [
+        [
+            Cell(one.task),
+            Cell(_named(one)),
+            *(
+                Cell("no such task") if gear is None else number(value)
+                for gear, value in zip(one.gears, one.values, strict=True)
+            ),
+            count(one.rows),
+        ]
+        for one in comparison.contests
+    ]
+    return Table(
+        caption="Figures side by side, of each model's most exact gear; * stands for its task",
+        columns=["Task", "Metric", *comparison.names, "Rows"],
+        rows=rows,
+        numeric=frozenset({*comparison.names, "Rows"}),
+    )
+
+
+def differences_table(comparison: Comparison) -> Table:
+    """How far each later model is from the first."""
+    rows = []
+    for place, name in enumerate(comparison.names[1:]):
+        for one in comparison.contests:
+            if (found := one.differences[place]) is not None:
+                cells = [Cell(name), Cell(one.task), Cell(_named(one))]
+                rows.append([*cells, *_difference_cells(found)])
+    return Table(
+        caption=f"Each model against {comparison.names[0]}, by a paired bootstrap of the same rows",
+        columns=["Model", "Task", "Metric", "Difference", "95 % interval", "p", "Verdict"],
+        rows=rows,
+        numeric=frozenset({"Difference", "p"}),
+    )
+
+
+def _named(one: Contest) -> str:
+    return f"{one.metric} *" if one.chosen else one.metric
+
+
+def _difference_cells(one: Difference) -> list[Cell]:
+    if one.value is None or one.interval is None or one.p is None:
+        return [Cell("undefined"), Cell(""), Cell(""), Cell("")]
+    low, high = one.interval
+    verdict = "better" if low > 0.0 else "worse" if high < 0.0 else "no clear difference"
+    p = Cell("below 0.002" if one.p < 0.002 else figure(one.p), one.p)
+    return [Cell(f"{one.value:+.3f}", one.value), Cell(span(one.interval)), p, Cell(verdict)]
+
+
+def disagreements_table(comparison: Comparison) -> Table:
+    rows = []
+    for one in comparison.disagreements:
+        said = [
+            Cell(word, mark="right" if right else "wrong") if word else Cell("")
+            for word, right in zip(one.said, one.right, strict=True)
+        ]
+        apart = Cell(f"{one.apart:.2f}", one.apart)
+        rows.append([Cell("\n".join(one.inputs)), Cell(one.task), Cell(one.expected), *said, apart])
+    return Table(
+        caption="Sentences on which the models differ, those furthest apart first",
+        columns=["Sentence", "Task", "Expected", *comparison.names, "Apart"],
+        rows=rows,
+        numeric=frozenset({"Apart"}),
+        filters=["Task", "Expected", *comparison.names],
+    )
+
+
+def side_by_side_table(documents: Sequence[Document], names: Sequence[str]) -> Table:
+    """The figures of the suites beyond `tasks`, of all models."""
+    found = [dict(_figures(document["suites"])) for document in documents]
+    keys = dict.fromkeys(key for figures in found for key in figures)
+    rows = [
+        [
+            Cell(suite),
+            Cell(what),
+            *(
+                number(figures[suite, what]) if (suite, what) in figures else Cell("")
+                for figures in found
+            ),
+        ]
+        for suite, what in keys
+    ]
+    return Table(
+        caption="Figures of the other suites, side by side",
+        columns=["Suite", "What", *names],
+        rows=rows,
+        numeric=frozenset(names),
+    )
+
+
+def _figures(suites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float | None]]:
+    """((suite, what), figure)"""
+    if sts := suites.get("sts"):
+        for name, one in sts["sets"].items():
+            yield (TITLES["sts"], f"{name}, spearman"), one["spearman"]["value"]
+        yield (TITLES["sts"], "average"), sts["average"]
+    if transfer := suites.get("transfer"):
+        for task, block in transfer["tasks"].items():
+            for metric, one in block["metrics"].items():
+                yield (TITLES["transfer"], f"{task}, {metric}"), one["value"]
+        yield (TITLES["transfer"], "average"), transfer["average"]
+    if robustness := suites.get("robustness"):
+        for name, tasks in robustness["word_order"].items():
+            for task, gears in tasks.items():
+                for gear, one in gears.items():
+                    what = f"{name}, {task}, gear {gear}: share fooled"
+                    yield (TITLES["robustness"], what), one["fooled"]
+    if geometry := suites.get("geometry"):
+        for what in ("alignment", "uniformity", "anisotropy"):
+            yield (TITLES["geometry"], what), geometry[what]
