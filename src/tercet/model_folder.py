@@ -52,8 +52,9 @@ def save_model_folder(folder: Path, parts: Parts) -> None:
     try:
         with _aside(folder) as writing:
             _write(writing, parts)
-    except OSError as error:
-        raise TercetError(f"{folder}: cannot be written: {error.strerror or error}.") from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TercetError(f"{folder}: cannot be written: {reason}.") from error
 
 
 def load_model_folder(folder: Path) -> Parts:

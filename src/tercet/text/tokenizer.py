@@ -96,7 +96,7 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self._companions.items():
             (folder / name).write_bytes(content)
-        self._backend.save(str(folder / "tokenizer.json"))
+        (folder / "tokenizer.json").write_text(self._backend.to_str(pretty=True), "utf-8")
 
     def _encode(self, texts: list[str]) -> list[Encoding]:
         try:
