@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -108,11 +109,19 @@ class Network(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def head(self, task: str, gear: Gear) -> nn.Module:
-        """The head of a task in one gear."""
+    def head(self, task: str, gear: Gear) -> Callable[..., Tensor]:
+        """The head of a task in one gear, with the shared layers that stand in it."""
         heads = self.heads[task]
         assert isinstance(heads, nn.ModuleDict)
-        return heads[gear]
+        shared = self._specs[task, gear].shared
+        if shared is None:
+            return heads[gear]
+        return partial(heads[gear], shared=self.shared[shared.name])
+
+    def reads_vectors(self, task: str, gear: Gear) -> bool:
+        """Whether a head reads nothing but vectors that may have been stored, one a text or pair;
+        others need the tokens."""
+        return not isinstance(self._specs[task, gear].head, DensePairHeadSpec | LayersHeadSpec)
 
     def shared_by(self, task: str) -> set[str]:
         """Names of the shared layers that a task's gears go through."""
@@ -161,23 +170,15 @@ class Network(nn.Module):
             return self.compare(task, u, v)
         head = self._specs[task, gear].head
         if isinstance(head, LayersHeadSpec):
-            raw: Tensor = self.head(task, gear)(self.encoder(tokens), tokens)
-            return raw
+            return self.head(task, gear)(self.encoder(tokens), tokens)
         if isinstance(head, DensePairHeadSpec):
             back = turned(tokens, separators=self.encoder.config.pair_separators)
-            return self._answer(task, gear, self.vectors(tokens), self.vectors(back))
-        return self._answer(task, gear, self.vectors(tokens))
+            return self.head(task, gear)(self.vectors(tokens), self.vectors(back))
+        return self.head(task, gear)(self.vectors(tokens))
 
     def compare(self, task: str, u: Tensor, v: Tensor) -> Tensor:
         """The bi head's output for vectors that may have been stored, [rows, outputs]."""
-        return self._answer(task, "bi", u, v)
-
-    def _answer(self, task: str, gear: Gear, *vectors: Tensor) -> Tensor:
-        """What a head, and the shared layers in it, make of vectors."""
-        shared = self._specs[task, gear].shared
-        through = () if shared is None else (self.shared[shared.name],)
-        raw: Tensor = self.head(task, gear)(*vectors, *through)
-        return raw
+        return self.head(task, "bi")(u, v)
 
     def masked_words(self, tokens: DeviceTokens, places: Tensor) -> Tensor:
         """Logits of the words at some places of the tokens, [places, vocabulary]."""

@@ -357,3 +357,12 @@ def test_masked_words_are_guessed_from_the_others(bench: MakeBench) -> None:
     rows = torch.from_numpy(np.repeat(np.arange(len(tokens)), tokens.lengths))[places]
     sentences = [each[rows == row].mean() for row in range(len(tokens))]
     close(losses.loss(batch), torch.stack(sentences).mean())
+
+
+def test_a_task_may_cut_its_rows_earlier(bench: MakeBench) -> None:
+    block = {**CLASSES, "single": {"head": MLP, "objective": {"kind": "cross-entropy"}}}
+    labels = [0, 1, 2, 1, 2]
+    for limit, longest in ((8, 8), (200, MAX_TOKENS)):
+        made = bench({**block, "max_tokens": limit}, SECOND, labels=labels)
+        batch = made.losses.batch("t", ROWS, total=4)
+        assert batch.tokens["single"].longest == longest

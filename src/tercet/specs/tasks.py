@@ -62,6 +62,8 @@ class TaskSpec(Spec):
     """A random part of the training rows for each pass; all of them when left out."""
     batch: Count | None = None
     """Rows a batch, where it differs from the stage's."""
+    max_tokens: Annotated[int, Field(ge=4)] | None = None
+    """Where its rows are cut while training, if earlier than `encoder.max_tokens` says."""
     weight: Positive = 1.0
     """Factor on this task's loss."""
     single: GearSpec | None = None

@@ -130,8 +130,9 @@ class Losses:
         return (empty,) * count
 
     def _tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> Tokens:
+        longest = min(self.max_tokens, self.tasks[task].max_tokens or self.max_tokens)
         tokens = self.tables[task].tokens(
-            own, gear=gear, template=self.template, max_tokens=self.max_tokens
+            own, gear=gear, template=self.template, max_tokens=longest
         )
         return concatenate([tokens, tokens]) if self._is_twice(task, gear) else tokens
 
