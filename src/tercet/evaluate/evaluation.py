@@ -44,6 +44,7 @@ class Evaluation:
     model: its name, encoder, recipe, width and tasks
     data: the name of the data folder
     suites: what each suite found, in their order
+    left_out: suites that were asked for and need heads, where the model has none
     """
 
     model: dict[str, Any]
@@ -52,6 +53,7 @@ class Evaluation:
     machine: dict[str, Any]
     seconds: float
     suites: Mapping[Suite, SuiteResult]
+    left_out: Sequence[Suite] = ()
 
     @property
     def missing(self) -> list[Missing]:
@@ -67,14 +69,15 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """What a reader must know beside the figures, a sentence each."""
+        notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
         tasks = self.suites.get("tasks")
-        if not isinstance(tasks, TasksResult):
-            return []
-        return [
-            f"{name}: {describe_skipped(task.skipped)}"
-            for name, task in tasks.tasks.items()
-            if task.skipped
-        ]
+        if isinstance(tasks, TasksResult):
+            notes += [
+                f"{name}: {describe_skipped(task.skipped)}"
+                for name, task in tasks.tasks.items()
+                if task.skipped
+            ]
+        return notes
 
     def to_json(self) -> dict[str, Any]:
         """The document of docs/evaluation.md."""
@@ -121,6 +124,7 @@ def evaluate(
         machine=machine(model),
         seconds=time.perf_counter() - start,
         suites=found,
+        left_out=[suite for suite in asked if suite not in runnable],
     )
 
 
