@@ -89,7 +89,11 @@ class Recipe(Spec):
             _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
             if order is not None and (left := [task for task in training if task not in order]):
                 raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
+            _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
+            if stage.schedule.kind == "needs":
+                scored = self.scored_tasks(self.evaluation_of(stage))
+                _check_names(f"schedule `needs` of stage `{stage.name}`", training, scored)
         return self
 
     def _shared_layers(self) -> set[str]:

@@ -14,30 +14,43 @@ _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|sh
 
 class ScheduleSpec(Spec):
     kind: Literal[
-        "sequential", "round-robin", "random", "proportional", "temperature", "annealed", "together"
+        "sequential",
+        "round-robin",
+        "random",
+        "proportional",
+        "temperature",
+        "annealed",
+        "needs",
+        "together",
     ] = "round-robin"
     """sequential: whole passes in order; round-robin: batch by batch in order; random: drawn by
     `weights`; proportional: every batch of every task once, shuffled; temperature: drawn by size to
     the power 1/`temperature`; annealed: drawn by size at first, in the end nearly equally;
-    together: a batch of every task each step, losses summed."""
+    needs: from one score on dev to the next, the task that lags most behind its goal; together: a
+    batch of every task each step, losses summed."""
     order: list[str] | None = None
     """Of sequential and round-robin; a task may stand in it several times."""
     weights: dict[str, Positive] | None = None
     """Of random: how likely each task is; equal when left out."""
+    goals: dict[str, Positive] | None = None
+    """Of needs: the score that each task should reach; 1 for those left out."""
     temperature: Positive = 2.0
     walk: Literal["once", "cycle"] = "once"
     """Of round-robin and together: each epoch walks every task's data once, or cycles the smaller
     ones until the largest is done."""
     steps_per_epoch: Count | None = None
-    """Of random, temperature and annealed; as many batches as all tasks hold when left out."""
+    """Of random, temperature, annealed and needs; as many batches as all tasks hold when left
+    out."""
 
     @model_validator(mode="after")
     def _keys_fit_kind(self) -> Self:
-        drawn = self.kind in ("random", "temperature", "annealed")
+        drawn = self.kind in ("random", "temperature", "annealed", "needs")
         if self.order is not None and self.kind not in ("sequential", "round-robin"):
             raise ValueError(f"`order` has no meaning for kind `{self.kind}`")
         if self.weights is not None and self.kind != "random":
             raise ValueError(f"`weights` has no meaning for kind `{self.kind}`")
+        if self.goals is not None and self.kind != "needs":
+            raise ValueError(f"`goals` has no meaning for kind `{self.kind}`")
         if self.steps_per_epoch is not None and not drawn:
             raise ValueError(f"`steps_per_epoch` has no meaning for kind `{self.kind}`")
         if self.walk == "cycle" and self.kind not in ("round-robin", "together"):

@@ -20,6 +20,7 @@ from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, 
 from tercet.train.exemplars import fill_exemplars
 from tercet.train.journal import Journal, StepRecord
 from tercet.train.losses import Losses
+from tercet.train.needs import neediest
 from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
 from tercet.train.schedule import Plan, Subset
 from tercet.train.surgery import Surgeon
@@ -50,6 +51,7 @@ class Position:
     waited: scores since then
     ended: whether the stage was ended early
     kept: of each stage that is done, the total whose weights it left
+    turns: steps of the stage and the tasks that its schedule turned to there, by what they needed
     """
 
     stage: int = 0
@@ -60,6 +62,7 @@ class Position:
     waited: int = 0
     ended: bool = False
     kept: Sequence[int] = ()
+    turns: Sequence[Sequence[int]] = ()
 
 
 class Loop:
@@ -160,7 +163,7 @@ class Loop:
             if scoring or saving or flushing:
                 self._tell_steps()
             if scoring:
-                self._score(stage)
+                self._score(stage, plan)
             if self.position.ended or self.position.step == len(plan):
                 self._leave(stage)
             if saving or stop or self.position.ended:
@@ -175,7 +178,7 @@ class Loop:
 
     def _plan(self, stage: StageSpec) -> Plan:
         names = self.recipe.stage_tasks(stage)
-        return Plan(
+        plan = Plan(
             stage.schedule,
             sizes={name: len(self.losses.tables[name]) for name in names},
             rows_a_visit={
@@ -187,6 +190,9 @@ class Loop:
             seed=(self.recipe.seed, self.position.stage),
             subsets=self._subsets(names),
         )
+        for step, task in self.position.turns:
+            plan.turn_to(task, step=step)
+        return plan
 
     def _subsets(self, names: Sequence[str]) -> dict[str, Subset]:
         found = {}
@@ -211,7 +217,7 @@ class Loop:
         flushing = done % _STEPS_A_FLUSH.get(self.world.device.type, 1) == 0
         return scoring and self.score is not None, saving, flushing
 
-    def _score(self, stage: StageSpec) -> None:
+    def _score(self, stage: StageSpec, plan: Plan) -> None:
         dev: Metrics = {}
         score = 0.0
         evaluation = self.recipe.evaluation_of(stage)
@@ -231,6 +237,16 @@ class Loop:
             self.listener.scores(step=total, dev=dev, score=score, best=best)
             if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)
+        if stage.schedule.kind == "needs":
+            self._turn_to_neediest(stage, plan, dev)
+
+    def _turn_to_neediest(self, stage: StageSpec, plan: Plan, dev: Metrics) -> None:
+        task = 0
+        if self.world.leads:
+            task = neediest(dev, self.recipe.tasks, tasks=plan.tasks, goals=stage.schedule.goals)
+        turn = [self.position.step, int(self.world.agree([task])[0])]
+        self.position = replace(self.position, turns=[*self.position.turns, turn])
+        plan.turn_to(turn[1], step=turn[0])
 
     def _leave(self, stage: StageSpec) -> None:
         """Choose the weights that a stage leaves: its best or its last."""

@@ -81,7 +81,7 @@ class Plan:
         present, self.steps_per_epoch = _present(
             spec, sizes=sizes, passes=passes, epochs=epochs, steps=steps, seed=self._seed
         )
-        self.visits = np.where(present, np.cumsum(present, axis=0) - 1, ABSENT)
+        self.visits = _visits(present)
         self._permutation = lru_cache(maxsize=len(self.tasks))(self._new_permutation)
 
     def _pass_size(self, task: str) -> int:
@@ -103,6 +103,12 @@ class Plan:
             if visits[index] != ABSENT
         ]
 
+    def turn_to(self, task: int, *, step: int) -> None:
+        """From a step on, train this task (by its place among the tasks) alone."""
+        present = self.visits != ABSENT
+        present[step:] = np.arange(len(self.tasks)) == task
+        self.visits = _visits(present)
+
     def _rows_of(self, index: int, visit: int) -> NDArray[np.int64]:
         size, rows = self._sizes[self.tasks[index]], self._rows[self.tasks[index]]
         turn, slot = divmod(visit, -(-size // rows))
@@ -119,6 +125,10 @@ class Plan:
         return generator.choice(size, subset.count, p=subset.likely)
 
 
+def _visits(present: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.where(present, np.cumsum(present, axis=0) - 1, ABSENT)
+
+
 def _present(
     spec: ScheduleSpec,
     *,
@@ -133,6 +143,11 @@ def _present(
         length = spec.steps_per_epoch or sum(passes.values())
         total = _total(length, epochs=epochs, steps=steps)
         return _drawn(spec, sizes=sizes, total=total, seed=seed), length
+    if spec.kind == "needs":
+        length = spec.steps_per_epoch or sum(passes.values())
+        total = _total(length, epochs=epochs, steps=steps)
+        # In turn until the first score says who needs it most.
+        return _one_hot(np.arange(total) % len(sizes), len(sizes)), length
     epoch = _epoch(spec, passes)
     total = _total(len(epoch), epochs=epochs, steps=steps)
     turns = -(-total // len(epoch))
