@@ -172,18 +172,24 @@ def test_tables_filter_by_keyboard(full: str, show) -> None:
 
     browser = show(full)
     task, expected = elements(browser, "#mistakes select")[:2]
+    output, every = (
+        elements(browser, "#mistakes output")[0],
+        elements(browser, "#mistakes tbody tr"),
+    )
+    more = elements(browser, "#mistakes form button")[0]
+    assert output.text == f"{len(every)} rows, the first 12 shown"
+    assert len(shown(browser, 2)) == 12
+    more.send_keys(Keys.ENTER)
+    assert len(shown(browser, 2)) == len(every)
     task.send_keys(Keys.DOWN, Keys.DOWN)
     assert task.get_property("value") == "paraphrase"
     assert set(shown(browser, 2)) == {"paraphrase"}
     expected.send_keys("paraphrase")
     assert set(shown(browser, 3)) == {"paraphrase"}
-    count = len(shown(browser, 2))
-    output = elements(browser, "#mistakes output")[0]
-    every = len(elements(browser, "#mistakes tbody tr"))
-    assert output.text == f"{count} of {every} rows"
+    assert output.text == f"{len(shown(browser, 2))} of {len(every)} rows"
     elements(browser, "#mistakes input[type=search]")[0].send_keys("no such words")
     assert shown(browser, 2) == []
-    assert output.text == f"0 of {every} rows"
+    assert output.text == f"0 of {len(every)} rows"
 
 
 def shown(browser: Browser, place: int) -> list[str]:

@@ -123,7 +123,7 @@ def length_chart(answers: Sequence[Answers]) -> Chart:
     names = [_range(one.shortest, one.longest) for one in every[0]]
     spans = [bound for one in series for bounds in one.whiskers if bounds for bound in bounds]
     values = [y for one in series for _, y in one.points]
-    low, high = padded([*values, *spans], least=0.02)
+    low, high = padded([*values, *spans], least=0.2)
     told = [
         f"{one.gear}: "
         + ", ".join(f"{name} words {figure(b.value)}" for name, b in zip(names, bins, strict=True))
@@ -169,7 +169,8 @@ def _curves(
         f"{curve[-1][0]:,.0f}"
         for name, curve in curves.items()
     ]
-    low, high = padded([value for curve in curves.values() for _, value in curve])
+    values = [value for curve in curves.values() for _, value in curve]
+    low, high = padded(values, least=1e-3)
     return Chart(
         title=title,
         alternative=f"{title} over {run.steps:,} steps. {'. '.join(told)}.",

@@ -9,7 +9,7 @@ from typing import Literal
 
 Point = tuple[float, float]
 WIDTH, HEIGHT = 420.0, 280.0
-LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 40.0
 MAP_WIDTH, MAP_HEIGHT = 760.0, 480.0
 COLOURS = 6
 SPARSE = 300
@@ -194,7 +194,7 @@ def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def padded(values: Sequence[float], *, least: float = 1e-6) -> tuple[float, float]:
-    """Bounds of an axis that leave a little room around the values."""
+    """Bounds of an axis that leave a little room around the values, `least` apart."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    room = max((high - low) * 0.06, least)
+    room = max((high - low) * 0.06, (least - (high - low)) / 2.0)
     return low - room, high + room

@@ -26,7 +26,7 @@ def to_markdown(document: Document, texts: Texts) -> str:
     if tasks_of(document):
         parts += ["## Tasks", _table(tasks_table(document)), _overall(document)]
     for title, tables in suite_tables(document).items():
-        parts += [f"## {title}", *(_table(table) for table in tables)]
+        parts += [f"## {title}", *(_table(_worst(table)) for table in tables)] if tables else []
     if all(task in texts for task in tasks_of(document)) and texts:
         parts += ["## Mistakes", _table(_worst(mistakes_table(document, texts)))]
     return _joined([*parts, *_missing(document)])

@@ -222,6 +222,7 @@ def _suite_sections(document: Document, mapped: Sequence[str]) -> list[Section]:
     return [
         Section(title, figures=drawn.get(title, []), tables=tables)
         for title, tables in suite_tables(document).items()
+        if tables or drawn.get(title)
     ]
 
 

@@ -157,22 +157,21 @@ def geometry_table(suite: Mapping[str, Any]) -> Table:
 
 
 def suite_tables(document: Document) -> dict[str, list[Table]]:
-    """The tables of the suites that were run, under their titles; empty ones are left out."""
+    """The tables of the suites that were run, under their titles, without empty ones."""
     classes = {task: block["classes"] for task, block in tasks_of(document).items()}
-    found = {}
+    found: dict[str, list[Table]] = {}
     for name, suite in document["suites"].items():
         if name in TITLES:
-            tables = _tables(name, suite, classes)
-            found[TITLES[name]] = [table for table in tables if table.rows]
+            found[TITLES[name]] = [table for table in _tables(name, suite, classes) if table.rows]
     return found
 
 
 def _tables(name: str, suite: Mapping[str, Any], classes: Mapping[str, Any]) -> list[Table]:
     if name == "sts":
-        return [sts_table(suite)]
+        return [sts_table(suite)] if suite["sets"] else []
     if name == "transfer":
-        return [transfer_table(suite)]
+        return [transfer_table(suite)] if suite["tasks"] else []
     if name == "geometry":
-        return [geometry_table(suite)]
+        return [geometry_table(suite)] if suite["sentences"] else []
     order = [word_order_table(suite), heuristics_table(suite)]
     return [*order, changes_table(suite), change_examples_table(suite, classes)]

@@ -97,10 +97,10 @@ def calibration_table(document: Document) -> Table:
                 cells = [number(one.get(key)) for key in ("ece", "nll", "temperature")]
                 rows.append([Cell(task), Cell(gear), *cells])
     return Table(
-        caption="Calibration: expected calibration error, and mean negative log-likelihood",
-        columns=["Task", "Gear", "Calibration error", "Log-likelihood", "Temperature"],
+        caption="How far the probabilities can be trusted; of both errors less is better",
+        columns=["Task", "Gear", "Calibration error", "Negative log-likelihood", "Temperature"],
         rows=rows,
-        numeric=frozenset({"Calibration error", "Log-likelihood", "Temperature"}),
+        numeric=frozenset({"Calibration error", "Negative log-likelihood", "Temperature"}),
     )
 
 

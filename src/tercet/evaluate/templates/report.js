@@ -45,24 +45,39 @@ function cellText(row, column) {
   return cell.textContent.slice(hidden ? hidden.textContent.length : 0).trim();
 }
 
+const FIRST = 12;
+
 function filter(form) {
   const rows = [...form.parentElement.querySelector("table").tBodies[0].rows];
   const chosen = [...form.querySelectorAll("select")].filter((select) => select.value);
   const sought = form.querySelector("input").value.trim().toLowerCase();
-  let shown = 0;
+  const most = form.dataset.all ? Infinity : FIRST;
+  let fitting = 0;
   for (const row of rows) {
-    const fits = chosen.every((select) => cellText(row, select.dataset.column) === select.value);
-    row.hidden = !fits || !row.textContent.toLowerCase().includes(sought);
-    shown += Number(!row.hidden);
+    const fits =
+      chosen.every((select) => cellText(row, select.dataset.column) === select.value) &&
+      row.textContent.toLowerCase().includes(sought);
+    fitting += Number(fits);
+    row.hidden = !fits || fitting > most;
   }
-  const count = rows.length === shown ? `${shown} rows` : `${shown} of ${rows.length} rows`;
-  form.querySelector("output").textContent = count;
+  const count = rows.length === fitting ? `${fitting} rows` : `${fitting} of ${rows.length} rows`;
+  form.querySelector("output").textContent =
+    fitting > most ? `${count}, the first ${most} shown` : count;
+  const more = form.querySelector("button");
+  more.hidden = fitting <= FIRST;
+  more.textContent = form.dataset.all ? `Show the first ${FIRST}` : `Show all ${fitting}`;
 }
 
 for (const form of document.querySelectorAll("form.filters")) {
   form.addEventListener("input", () => filter(form));
   form.addEventListener("submit", (event) => event.preventDefault());
+  form.querySelector("button").addEventListener("click", () => {
+    form.dataset.all = form.dataset.all ? "" : "all";
+    filter(form);
+  });
+  form.parentElement.querySelector("thead").addEventListener("click", () => filter(form));
   form.reset();
+  filter(form);
 }
 
 for (const map of document.querySelectorAll("figure.map")) {
