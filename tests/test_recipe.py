@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -323,3 +324,46 @@ def test_a_written_recipe_reads_back_the_same(
     again = Recipe.from_tree(tomllib.loads(recipe.to_toml()), where="again")
     assert again == recipe
     assert tomli_w.dumps(tomllib.loads(recipe.to_toml())) == again.to_toml()
+
+
+STUDY = [
+    "dot",
+    "uv",
+    "absdiff",
+    "product",
+    "absdiff-product",
+    "uv-product",
+    "uv-absdiff",
+    "uv-absdiff-product",
+]
+EXPERIMENTS = {
+    "bertology": "baseline shared head-mod head-mod-1 freeze-sst sst-to-sts nli-regression "
+    "nli-contrastive nli-triplet nli-combined sst-knn needs",
+    "robust": " ".join(f"exp{number:02d}" for number in range(1, 16)),
+    "sbert": "sst-pretrain sst-finetune cfimdb-pretrain cfimdb-finetune only-sst-pretrain "
+    "only-sst-finetune exp1 exp2 exp3 exp4 mlm triplet mnr",
+    "siamese": "baseline final sts-mse sts-l1 sts-hinge sts-cross-entropy "
+    + " ".join(f"concat-{name}" for name in STUDY),
+    "simcse": "unsupervised supervised bi-encoder cross-encoder single-sentiment "
+    "single-paraphrase single-similarity all-tasks unsupervised-mlm unsupervised-stop",
+    "tercet": "annealed temperature phrases both-gears",
+}
+
+
+def test_every_experiment_of_the_reports_has_its_recipe() -> None:
+    known = {recipe.name for recipe in bundled()}
+    named = {f"{part}/{name}" for part, names in EXPERIMENTS.items() for name in names.split()}
+    assert named <= known
+    assert {name for name in known if not name.startswith("tercet/")} <= named
+
+
+@pytest.mark.parametrize("bundle", bundled(), ids=lambda bundle: bundle.name)
+def test_headers_and_keys_give_the_same_figures(bundle: Any) -> None:
+    recipe = bundle.parse()
+    header = " ".join(bundle.text.split("\nname =")[0].replace("#", " ").split())
+    told = re.search(r"dev: ((?:[A-Za-z]+ -?\d\.\d+,? ?)+)", header)
+    words = {"SST": "sentiment", "STS": "similarity", "accuracy": "sentiment"}
+    figures = re.findall(r"([A-Za-z]+) (-?\d\.\d+)", told[1]) if told else []
+    assert {words.get(word, word): float(value) for word, value in figures} == (
+        recipe.published or {}
+    )

@@ -39,6 +39,8 @@ class Recipe(Spec):
     """One line for the list of recipes."""
     report: str | None = None
     """The public report whose experiment this is."""
+    published: dict[TaskName, float] | None = None
+    """The figure on dev that the report gives for each task."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
     encoder: EncoderSpec
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
@@ -75,6 +77,7 @@ class Recipe(Spec):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
+        _check_names("`published`", self.published or {}, self.tasks)
         shared = self._shared_layers()
         for stage in self.stages:
             apart = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]

@@ -184,3 +184,11 @@ def test_rates_rise_then_never_rise_again_and_stay_above_zero(
     peak = found.index(1.0)
     assert found[: peak + 1] == sorted(found[: peak + 1])
     assert found[peak:] == sorted(found[peak:], reverse=True)
+
+
+def test_a_task_with_exemplars_needs_a_frozen_encoder(make_network: Callable[..., Network]) -> None:
+    gear = {"head": {"kind": "nearest", "count": 3}, "objective": {"kind": "cross-entropy"}}
+    network = make_network({"near": CLASSES | {"single": gear}})
+    with pytest.raises(TercetError, match="put `encoder` into `freeze`"):
+        choose_trainable(network, stage(), tasks=["near"])
+    choose_trainable(network, stage(freeze=["encoder"]), tasks=["near"])
