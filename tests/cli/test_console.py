@@ -44,6 +44,21 @@ def test_progress_in_a_pipe_speaks_at_times(
     assert capsys.readouterr().err == "embedding: 1\nembedding: 2 of 2\n"
 
 
+def test_time_left_counts_from_when_this_work_began(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    with console.progress("embedding") as report:
+        now = 100.0
+        report(50, 100)
+        report(1, 10)
+        now = 106.0
+        report(2, 10)
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["embedding: 50 of 100, 0:01:40 left", "embedding: 2 of 10, 0:00:24 left"]
+
+
 def test_progress_on_a_terminal_is_a_bar(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,8 @@ class _Lines:
         self.untold = False
 
     def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None:
+        if done < self.done:  # other work has begun, which says nothing of how long this takes
+            self.start = time.monotonic()
         self.done, self.total, self.note = done, total or self.total, note
         self.untold = True
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
