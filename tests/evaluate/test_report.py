@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tercet.evaluate.calibration import measure_calibration
 from tercet.evaluate.report import render_comparison, render_report
 
 HOSTILE = "</script><script>console.error('run')</script><img src=x onerror=console.error(1)> & \"'"
@@ -60,6 +61,25 @@ def test_a_constant_prediction_is_called_undefined(document, texts) -> None:
     page = render_report(found, texts)
     assert '<p class="value undefined">undefined</p>' in page
     assert "nan" not in page.partition("<script")[0].lower()
+
+
+def test_tasks_without_rows_are_undefined(document, texts) -> None:
+    found = document()
+    for block in found["suites"]["tasks"]["tasks"].values():
+        block["rows"] = 0
+        for gear in block["gears"].values():
+            empty = {"value": None, "interval": None}
+            gear |= {"labels": [], "predictions": []}
+            gear["metrics"] = dict.fromkeys(gear["metrics"], empty)
+            if gear["calibration"]:
+                gear["calibration"] = measure_calibration([], []).to_json()
+    nothing = {task: tuple([] for _ in columns) for task, columns in texts.items()}
+    for page in (
+        render_report(found, nothing),
+        render_comparison([found, found], [nothing, nothing]),
+    ):
+        assert "undefined" in page
+        assert "nan" not in page.partition("<script")[0].lower()
 
 
 def test_a_report_without_texts_or_tasks_says_what_it_has(document, suites) -> None:

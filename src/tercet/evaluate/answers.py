@@ -81,8 +81,14 @@ def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
             metric=block["metric"],
             classes=block["classes"],
             labels=np.asarray(found["labels"], np.float64),
-            predictions=np.asarray(found["predictions"], np.float64),
+            predictions=_predictions(found["predictions"], block["classes"]),
             texts=texts.get(task, ()),
         )
         for gear, found in block["gears"].items()
     ]
+
+
+def _predictions(listed: list[Any], classes: list[str] | None) -> Floats:
+    found = np.asarray(listed, np.float64)
+    # A task without rows has classes all the same.
+    return found if classes is None else found.reshape(len(listed), len(classes))

@@ -99,6 +99,10 @@ class Chart:
         }
 
     @property
+    def empty(self) -> bool:
+        return not any(series.points for series in self.series)
+
+    @property
     def drawn(self) -> list[Drawn]:
         return [self._draw(series, number) for number, series in enumerate(self.series)]
 

@@ -60,7 +60,8 @@ function filter(form) {
     fitting += Number(fits);
     row.hidden = !fits || fitting > most;
   }
-  const count = rows.length === fitting ? `${fitting} rows` : `${fitting} of ${rows.length} rows`;
+  const every = rows.length === 1 ? "1 row" : `${rows.length} rows`;
+  const count = rows.length === fitting ? every : `${fitting} of ${every}`;
   form.querySelector("output").textContent =
     fitting > most ? `${count}, the first ${most} shown` : count;
   const more = form.querySelector("button");
