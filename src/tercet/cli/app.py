@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Predict one task for sentences or pairs, as JSON lines.",
     "export": "Write a model in another library's form.",
     "recipes": "List the recipes, show one, or copy one to a file.",
+    "reproduce": "Run the reports' experiments, and set our figures beside theirs.",
     "weights": "Fetch the weights of an encoder, checked by sha256.",
     "data": "Look into data files before training on them.",
 }

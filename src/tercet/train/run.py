@@ -326,6 +326,7 @@ class Run:
             "kept": kept,
             "score": position.best,
             "dev": metrics,
+            "rows": {name: len(table) for name, table in dev.items()},
             "stages": self._after_stages(position.kept),
         }
         aside = self.out / f".{_SUMMARY}.new"

@@ -1,0 +1,64 @@
+"""`tercet reproduce`: run the reports' experiments and set our figures beside theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tercet.cli.console import say
+
+if TYPE_CHECKING:
+    from tercet.reproduce.runs import Outcome
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Recipes, or the part before the slash; all of the reports' if none."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Where the recipes' files lie."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Runs, logs, table and figure.")] = Path(
+        "reproduction"
+    ),
+    encoder: Annotated[
+        str | None, typer.Option(help="Instead of the encoder that the recipes name.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds each.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
+    ] = None,
+) -> None:
+    """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
+
+    Called again, it goes on where it stopped; an experiment that fails is a row with its reason.
+
+    Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
+    """
+    from tercet.reproduce.facts import facts_of
+    from tercet.reproduce.figure import draw
+    from tercet.reproduce.runs import choose, run_all
+    from tercet.reproduce.table import build_rows, write_table
+
+    chosen = choose(names or [])
+    every = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
+    out.mkdir(parents=True, exist_ok=True)
+    outcomes = run_all(
+        chosen, data=data or Path(), out=out, seeds=seeds, jobs=jobs, changes=every, tell=_tell
+    )
+    rows = build_rows(outcomes, out)
+    write_table(rows, out, facts=facts_of(encoder=encoder, seeds=seeds, changes=changes or []))
+    draw(rows, out / "figure.svg")
+    print(out / "table.md")
+
+
+def _tell(outcome: Outcome, done: int, total: int) -> None:
+    how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
+    one = outcome.experiment
+    say(f"{done} of {total}: {one.name} with seed {one.seed} {how}")

@@ -1,0 +1,1 @@
+"""The reports' experiments run by name, and their figures set beside ours."""

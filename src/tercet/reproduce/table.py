@@ -1,0 +1,157 @@
+"""Published figures beside measured ones, as Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from scipy import stats
+
+from tercet.recipe import Recipe, find_bundled
+from tercet.reproduce.runs import Outcome
+
+TASKS = {"sentiment": "SST", "paraphrase": "paraphrase", "similarity": "STS"}
+_NORMAL = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A task's figure on dev.
+
+    values: one a seed
+    interval: 95 %: over seeds (Student's t) where there are several, else over dev rows
+    """
+
+    metric: str
+    values: list[float]
+    mean: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One recipe: what its report gives, what was measured, and why seeds failed."""
+
+    name: str
+    report: str | None
+    summary: str
+    published: Mapping[str, float]
+    measured: Mapping[str, Measured]
+    failures: list[str]
+
+
+def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[Row]:
+    """The rows of all experiments that were run, in their order; one that failed is a row too."""
+    by_name: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_name.setdefault(outcome.experiment.name, []).append(outcome)
+    return [_row(name, found, out) for name, found in by_name.items()]
+
+
+def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
+    recipe = find_bundled(name).parse()
+    done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
+    summaries = [json.loads((folder / "summary.json").read_text("utf-8")) for folder in done]
+    measured = {}
+    for task in TASKS:
+        if summaries and task in recipe.tasks and task in summaries[0]["dev"]:
+            measured[task] = _measure(recipe, task, summaries)
+    return Row(
+        name=name,
+        report=recipe.report,
+        summary=recipe.summary,
+        published=recipe.published or {},
+        measured=measured,
+        failures=[
+            f"seed {outcome.experiment.seed}: {outcome.reason}"
+            for outcome in outcomes
+            if outcome.reason is not None
+        ],
+    )
+
+
+def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) -> Measured:
+    spec = recipe.tasks[task]
+    gear = next(gear for gear, one in spec.gears.items() if one.predicts)
+    metric = spec.chosen_metric
+    # An undefined figure counts as 0: a model that says the same of everything knows nothing.
+    values = [summary["dev"][task][gear][metric] or 0.0 for summary in summaries]
+    if len(values) > 1:
+        interval: tuple[float, float] | None = over_seeds(values)
+    else:
+        rows = summaries[0]["rows"][task]
+        interval = over_rows(values[0], rows, correlation=metric in ("pearson", "spearman"))
+    return Measured(metric, values, fmean(values), interval)
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float]:
+    """95 % of the mean, by Student's t."""
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    return fmean(values) - half, fmean(values) + half
+
+
+def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, float] | None:
+    """95 % of a share (Wilson) or a correlation (Fisher) over that many rows."""
+    if correlation:
+        if rows < 4 or abs(value) >= 1.0:
+            return None
+        middle, half = math.atanh(value), _NORMAL / math.sqrt(rows - 3)
+        return math.tanh(middle - half), math.tanh(middle + half)
+    square = _NORMAL**2 / rows
+    middle = (value + square / 2) / (1 + square)
+    half = _NORMAL / (1 + square) * math.sqrt(value * (1 - value) / rows + square / (4 * rows))
+    return middle - half, middle + half
+
+
+def write_table(rows: Sequence[Row], out: Path, *, facts: Mapping[str, str]) -> None:
+    """Write table.md and table.json; `facts` say how the figures were made."""
+    content = {"facts": dict(facts), "rows": [asdict(row) for row in rows]}
+    (out / "table.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    (out / "table.md").write_text(to_markdown(rows, facts=facts), "utf-8")
+
+
+def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:
+    heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
+    heads += ["mean pub.", "mean ours", "seeds", "note"]
+    lines = ["# Published against measured, on dev", ""]
+    lines += [f"- {name}: {fact}" for name, fact in facts.items()]
+    lines += ["", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    cells = [row.name]
+    for task in TASKS:
+        cells += [_number(row.published.get(task)), _with_interval(row.measured.get(task))]
+    cells += [_number(_overall(row.published)), _number(_overall(_means(row)))]
+    seeds = max((len(found.values) for found in row.measured.values()), default=0)
+    note = "; ".join(row.failures).replace("|", "\\|")
+    return [*cells, str(seeds), note]
+
+
+def _means(row: Row) -> dict[str, float]:
+    return {task: found.mean for task, found in row.measured.items()}
+
+
+def _overall(figures: Mapping[str, float]) -> float | None:
+    """The plain mean, where all three are there."""
+    return fmean(figures[task] for task in TASKS) if TASKS.keys() <= figures.keys() else None
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _with_interval(found: Measured | None) -> str:
+    if found is None:
+        return ""
+    if found.interval is None:
+        return f"{found.mean:.3f}"
+    low, high = found.interval
+    return f"{found.mean:.3f} [{low:.3f}, {high:.3f}]"

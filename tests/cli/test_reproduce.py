@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tercet.cli.app import main
+
+
+def test_experiments_run_resume_and_fail_alone(
+    tiny_encoder: Path,
+    sample_data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    out = tmp_path / "out"
+    # The sample has no CFIMDB, so the second cannot train.
+    names = ["siamese/sts-mse", "sbert/cfimdb-finetune"]
+    options = ["--encoder", tiny_encoder, "--data", sample_data, "--out", out, "--jobs", 2]
+    changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
+    told = []
+    for _ in range(2):
+        arguments = ["tercet", "reproduce", *names, *options, *changes]
+        monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0
+        told.append(capsys.readouterr())
+    assert told[0].out.strip() == str(out / "table.md")
+    assert "sbert/cfimdb-finetune with seed 11711 failed: " in told[0].err
+    rows = json.loads((out / "table.json").read_text())["rows"]
+    assert [row["name"] for row in rows] == names
+    assert rows[0]["published"] == {"similarity": 0.62}
+    assert len(rows[0]["measured"]["similarity"]["values"]) == 1
+    assert "ids-cfimdb-train.csv" in rows[1]["failures"][0]
+    assert (out / "figure.svg").is_file()
+    # The second call found the first one's run finished.
+    log = out / "logs" / "siamese" / "sts-mse" / "seed-11711.txt"
+    assert "is finished" in log.read_text()

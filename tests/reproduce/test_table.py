@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from tercet.errors import TercetError
+from tercet.recipe import bundled
+from tercet.reproduce.figure import draw
+from tercet.reproduce.runs import Experiment, Outcome, choose
+from tercet.reproduce.table import build_rows, over_rows, over_seeds, to_markdown, write_table
+
+
+def leave(out: Path, name: str, seed: int, dev: dict[str, Any]) -> Outcome:
+    """What a finished run leaves."""
+    experiment = Experiment(name, seed)
+    folder = experiment.folder(out)
+    folder.mkdir(parents=True)
+    rows = dict.fromkeys(dev, 1000)
+    (folder / "summary.json").write_text(json.dumps({"dev": dev, "rows": rows}), "utf-8")
+    return Outcome(experiment, None)
+
+
+def dev(sst: float, para: float, sts: float | None) -> dict[str, Any]:
+    return {
+        "sentiment": {"single": {"accuracy": sst}},
+        "paraphrase": {"bi": {"accuracy": para}},
+        "similarity": {"bi": {"pearson": sts}},
+    }
+
+
+def test_seeds_are_averaged_and_failures_told(tmp_path: Path) -> None:
+    name = "bertology/head-mod"
+    outcomes = [
+        leave(tmp_path, name, 1, dev(0.4, 0.7, 0.8)),
+        leave(tmp_path, name, 2, dev(0.5, 0.8, None)),
+        Outcome(Experiment(name, 3), "no room | on the disk"),
+        Outcome(Experiment("bertology/sst-knn", 1), "no such file"),
+    ]
+    first, second = build_rows(outcomes, tmp_path)
+    assert first.published == {"sentiment": 0.48, "paraphrase": 0.752, "similarity": 0.721}
+    assert first.measured["sentiment"].mean == pytest.approx(0.45)
+    assert first.measured["similarity"].values == [0.8, 0.0]
+    assert first.failures == ["seed 3: no room | on the disk"]
+    assert (second.measured, second.failures) == ({}, ["seed 1: no such file"])
+    table = to_markdown([first, second], facts={"encoder": "tiny"})
+    lines = table.splitlines()
+    cells = [cell.strip() for cell in lines[-2].replace("\\|", "/").strip("|").split("|")]
+    assert cells[0] == name
+    assert cells[1] == "0.480"
+    assert cells[7] == f"{(0.48 + 0.752 + 0.721) / 3:.3f}"
+    assert cells[8] == f"{(0.45 + 0.75 + 0.4) / 3:.3f}"
+    assert cells[9:] == ["2", "seed 3: no room / on the disk"]
+    assert "no such file" in lines[-1]
+
+
+def test_one_seed_has_the_interval_of_its_rows(tmp_path: Path) -> None:
+    (row,) = build_rows([leave(tmp_path, "bertology/head-mod", 1, dev(0.4, 0.7, 0.8))], tmp_path)
+    for task, value in (("sentiment", 0.4), ("paraphrase", 0.7), ("similarity", 0.8)):
+        low, high = row.measured[task].interval or (0.0, 0.0)
+        assert value - 0.04 < low < value < high < value + 0.04
+
+
+def test_intervals_agree_with_scipy() -> None:
+    wilson = stats.binomtest(k=300, n=1000).proportion_ci(method="wilson")
+    assert over_rows(0.3, 1000, correlation=False) == pytest.approx((wilson.low, wilson.high))
+    x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    y = [1.0, 3.0, 2.0, 5.0, 4.0, 7.0]
+    result = stats.pearsonr(x, y)
+    fisher = result.confidence_interval()
+    found = over_rows(float(result.statistic), 6, correlation=True)
+    assert found == pytest.approx((fisher.low, fisher.high))
+    values = [0.5, 0.6, 0.4]
+    mean, spread = 0.5, stats.sem(values)
+    expected = stats.t.interval(0.95, 2, loc=mean, scale=spread)
+    assert over_seeds(values) == pytest.approx(expected)
+
+
+def test_files_are_written(tmp_path: Path) -> None:
+    outcomes = [leave(tmp_path, "bertology/head-mod", 1, dev(0.4, 0.7, 0.8))]
+    rows = build_rows([*outcomes, Outcome(Experiment("simcse/all-tasks", 1), "why")], tmp_path)
+    write_table(rows, tmp_path, facts={"seeds": "1"})
+    draw(rows, tmp_path / "figure.svg")
+    stored = json.loads((tmp_path / "table.json").read_text())
+    assert stored["facts"] == {"seeds": "1"}
+    assert [row["name"] for row in stored["rows"]] == ["bertology/head-mod", "simcse/all-tasks"]
+    assert (tmp_path / "figure.svg").read_text().startswith("<?xml")
+
+
+def test_recipes_are_chosen_by_name_and_by_group() -> None:
+    known = [recipe.name for recipe in bundled()]
+    assert choose([]) == [name for name in known if not name.startswith("tercet/")]
+    robust = [name for name in known if name.startswith("robust/")]
+    assert choose(["simcse/all-tasks", "robust", "robust/exp03"]) == ["simcse/all-tasks", *robust]
+    with pytest.raises(TercetError, match="robst: no recipe"):
+        choose(["robst"])
