@@ -47,6 +47,14 @@ def test_a_report_is_one_small_file_with_every_part(full: str) -> None:
     assert "STS12.tsv" in full
 
 
+def test_long_documents_do_not_make_it_large(document, texts, suites) -> None:
+    long = {task: tuple([text * 5_000 for text in side] for side in texts[task]) for task in texts}
+    found = document()
+    found["suites"] |= suites
+    page = render_report(found, long, mapped=["word " * 20_000] * 40)
+    assert len(page.encode()) < 1_000_000
+
+
 def test_texts_are_escaped(full: str) -> None:
     assert "<img src=x" not in full
     assert "<b>model" not in full

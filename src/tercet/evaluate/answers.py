@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.data.columns import shorten
 from tercet.evaluate.metrics import predicted_classes
+
+SHOWN = 600
+"""Characters of a text; a report of long documents would be too large."""
 
 Floats = NDArray[np.float64]
 Document = Mapping[str, Any]
@@ -62,7 +66,8 @@ class Answers:
         return f"{value:.1f}" if self.classes is None else self.classes[int(value)]
 
     def inputs(self, row: int) -> list[str]:
-        return [column[row] for column in self.texts]
+        """The texts of a row; of a long one the beginning."""
+        return [shorten(column[row], SHOWN) for column in self.texts]
 
 
 def tasks_of(document: Document) -> dict[str, Any]:

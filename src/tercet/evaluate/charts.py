@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tercet.evaluate.answers import Answers, Document
+from tercet.data.columns import shorten
+from tercet.evaluate.answers import SHOWN, Answers, Document
 from tercet.evaluate.details import LengthBin, by_length, precision_recall, word_counts
 from tercet.evaluate.figures import Axis, Chart, Point, SentenceMap, Series, padded, sentence_map
 from tercet.evaluate.run_history import Curve, RunHistory
@@ -205,7 +206,8 @@ def geometry_figures(
             sentence_map(
                 "Sentences on a plane: like ones lie close",
                 [(x, y) for x, y in plane["points"]],
-                sentences or [f"a sentence of {name}" for name in groups],
+                [shorten(text, SHOWN) for text in sentences]
+                or [f"a sentence of {name}" for name in groups],
                 kinds=groups,
                 alternative=(
                     f"Map of {len(groups):,} sentences by two principal components, which hold "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tercet.evaluate.answers import Document, tasks_of
+from tercet.data.columns import shorten
+from tercet.evaluate.answers import SHOWN, Document, tasks_of
 from tercet.evaluate.tables import Cell, Table, count, figure_cells, number
 
 INTERVAL = "95 % interval"
@@ -118,7 +119,7 @@ def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) 
                 Cell(_said(example[key], classes.get(task)))
                 for key in ("predicted", "predicted_after")
             ]
-            texts = Cell("\n".join(example["texts"])), Cell("\n".join(example["changed"]))
+            texts = [_shown(example[key]) for key in ("texts", "changed")]
             rows.append([*texts, Cell(rule), Cell(task), *said, Cell(gear)])
     return Table(
         caption="Changed sentences whose predictions moved most",
@@ -126,6 +127,10 @@ def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) 
         rows=rows,
         filters=["Rule", "Task"],
     )
+
+
+def _shown(texts: Sequence[str]) -> Cell:
+    return Cell("\n".join(shorten(text, SHOWN) for text in texts))
 
 
 def _changes(suite: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
