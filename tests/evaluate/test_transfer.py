@@ -1,0 +1,115 @@
+"""Against scikit-learn code written apart: SentEval's classifiers as its authors describe them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+
+import tercet
+from tercet.evaluate.corpus import Corpus
+from tercet.evaluate.transfer import evaluate_transfer
+
+GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}
+HALF_A_POINT = 0.005
+# All rows take minutes: TERCET_WHOLE=1 asks for them.
+WHOLE = bool(os.environ.get("TERCET_WHOLE"))
+
+
+@pytest.fixture(scope="module")
+def corpus(minilm: Path) -> Corpus:
+    return Corpus(tercet.load(minilm, device="cpu"))
+
+
+def lines_of(folder: Path, name: str, encoding: str) -> list[str]:
+    return (folder / "senteval" / name).read_bytes().decode(encoding).strip("\n").split("\n")
+
+
+def copy(name: str, source: Path, target: Path, encoding: str, rows: int) -> None:
+    """A file of a data folder with only its first rows."""
+    path = target / "senteval" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = lines_of(source, name, encoding)[: None if WHOLE else rows]
+    path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+
+
+def search(folds: int) -> GridSearchCV:
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=1111)
+    return GridSearchCV(LogisticRegression(max_iter=300), GRID, cv=splitter)
+
+
+def test_ten_folds_agree_with_a_nested_search(corpus, real_data: Path, tmp_path: Path) -> None:
+    names = ["CR/custrev.neg", "CR/custrev.pos"]
+    for name in names:
+        copy(name, real_data, tmp_path, "latin-1", 500)
+    result = evaluate_transfer(corpus, tmp_path, tasks=["CR"])
+    found = result.tasks["CR"]
+    texts = [lines_of(tmp_path, name, "latin-1") for name in names]
+    vectors = corpus.embed([text.strip() for side in texts for text in side])
+    labels = np.repeat([0, 1], [len(side) for side in texts])
+    outer = StratifiedKFold(10, shuffle=True, random_state=1111)
+    predicted = cross_val_predict(search(5), vectors, labels, cv=outer)
+    expected = accuracy_score(labels, predicted)
+    assert found.metrics["accuracy"].value == pytest.approx(expected, abs=HALF_A_POINT)
+    low, high = found.metrics["accuracy"].interval
+    assert low < found.metrics["accuracy"].value < high
+    assert (found.rows, len(found.penalties)) == (len(labels), 10)
+    assert result.average is None
+
+
+def test_questions_agree_with_a_search_by_folds(corpus, real_data: Path, tmp_path: Path) -> None:
+    sides = {}
+    for split, name in [("train", "TREC/train_5500.label"), ("test", "TREC/TREC_10.label")]:
+        copy(name, real_data, tmp_path, "latin-1", 1_200)
+        rows = [line.split(" ", 1) for line in lines_of(tmp_path, name, "latin-1")]
+        vectors = corpus.embed([text.strip() for _, text in rows])
+        sides[split] = vectors, [kind.split(":")[0] for kind, _ in rows]
+    found = evaluate_transfer(corpus, tmp_path, tasks=["TREC"]).tasks["TREC"]
+    fitted = search(10).fit(*sides["train"])
+    expected = accuracy_score(sides["test"][1], fitted.predict(sides["test"][0]))
+    assert found.metrics["accuracy"].value == pytest.approx(expected, abs=HALF_A_POINT)
+    assert found.rows == 500
+
+
+def test_pairs_agree_on_features_of_both_vectors(corpus, real_data: Path, tmp_path: Path) -> None:
+    sides = {}
+    for split, rows in [("train", 701), ("test", 401)]:
+        name = f"MRPC/msr_paraphrase_{split}.txt"
+        copy(name, real_data, tmp_path, "utf-8", rows)
+        cells = [line.rstrip("\r").split("\t") for line in lines_of(tmp_path, name, "utf-8")[1:]]
+        u, v = (corpus.embed([row[place].strip() for row in cells]) for place in (3, 4))
+        labels = np.array([int(row[0]) for row in cells])
+        sides[split] = np.hstack([abs(u - v), u * v]).astype(np.float64), labels
+    found = evaluate_transfer(corpus, tmp_path, tasks=["MRPC"]).tasks["MRPC"]
+    predicted = search(10).fit(*sides["train"]).predict(sides["test"][0])
+    labels = sides["test"][1]
+    accuracy, f1 = accuracy_score(labels, predicted), f1_score(labels, predicted)
+    assert found.metrics["accuracy"].value == pytest.approx(accuracy, abs=HALF_A_POINT)
+    assert found.metrics["f1"].value == pytest.approx(f1, abs=HALF_A_POINT)
+
+
+def test_missing_files_are_named_and_the_rest_is_measured(headed, tmp_path: Path) -> None:
+    folder = tmp_path / "senteval/SUBJ"
+    folder.mkdir(parents=True)
+    for name, word in [("objective", "village"), ("subjective", "lovely")]:
+        lines = [f"a {word} film {i}" for i in range(30)]
+        (folder / f"subj.{name}").write_text("\n".join(lines) + "\n", "utf-8")
+    told = []
+    corpus = Corpus(headed, lambda *step: told.append(step))
+    result = evaluate_transfer(corpus, tmp_path)
+    assert result.tasks.keys() == {"SUBJ"}
+    assert result.tasks["SUBJ"].metrics["accuracy"].value == 1.0
+    assert {one.task: one.file for one in result.missing} == {
+        "MR": "MR/rt-polarity.neg",
+        "CR": "CR/custrev.neg",
+        "MPQA": "MPQA/mpqa.neg",
+        "SST-2": "SST/binary/sentiment-train",
+        "TREC": "TREC/train_5500.label",
+        "MRPC": "MRPC/msr_paraphrase_train.txt",
+    }
+    assert told[-1] == ("folds of SUBJ", 10, 10)
