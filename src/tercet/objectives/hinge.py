@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -28,7 +27,7 @@ class Hinge:
 
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """raw [n, 1], labels [n] on their own range -> scalar"""
-        sides = torch.where(labels > self._middle, 1.0, -1.0)
+        sides = 2.0 * (labels > self._middle).float() - 1.0
         return functional.relu(self._margin - sides * raw.float().squeeze(-1)).sum() / total
 
     def predict(self, raw: Tensor) -> Tensor:
