@@ -3,13 +3,19 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.evaluation import evaluate
+from tercet.model import Model
+from tercet.model_card import ModelInfo
 from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
 
 
 @pytest.fixture
@@ -87,3 +93,32 @@ def test_the_document_says_what_was_missing_and_keeps_texts_to_itself(
         "similarity": 40,
     }
     assert found.rows["sentiment"][0][0] not in str(document)
+
+
+def test_heads_that_need_tokens_are_asked_once_a_row(tiny_encoder: Path, encoded) -> None:
+    same = {"data": {"layout": "cs224n-quora"}, "labels": ["different", "paraphrase"]}
+    blocks: dict[str, Any] = {
+        "turned": {
+            **same,
+            "cross": {"head": {"kind": "dense-pair"}, "objective": {"kind": "cross-entropy"}},
+        },
+        "deep": {
+            **same,
+            "cross": {
+                "head": {"kind": "layers", "layers": 1},
+                "objective": {"kind": "cross-entropy"},
+            },
+        },
+    }
+    tasks = {name: TaskSpec.model_validate(block) for name, block in blocks.items()}
+    network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=tasks)
+    info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=64, tasks=tasks)
+    model = Model(network, Tokenizer.load(tiny_encoder), info)
+    corpus = Corpus(model)
+    columns = [["a film", "one dog", "a film"], ["a good film", "two dogs", "a good film"]]
+    for task in tasks:
+        expected = model.predictions(task, list(zip(*columns, strict=True)))
+        encoded.clear()
+        for _ in range(2):
+            assert np.allclose(corpus.predictions(task, "cross", columns), expected, atol=1e-6)
+        assert set(encoded.values()) <= {1}

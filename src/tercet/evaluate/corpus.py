@@ -60,6 +60,7 @@ class Corpus:
         self._keys: dict[str, bytes] = {}
         self._texts = _Vectors(model.width)
         self._pairs = _Vectors(model.width)
+        self._outputs: dict[tuple[str, Gear], _Vectors] = {}
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Vectors of length 1, float32 [n, width]."""
@@ -81,6 +82,8 @@ class Corpus:
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
         engine = self.model.engine
+        if not self.model.network.reads_vectors(task, gear):
+            return self._own_outputs(task, gear, columns)
         if gear == "cross":
             rows = [self._pair_rows(columns[0], columns[1])]
             return engine.read(task, gear, self._pairs.array, rows)
@@ -91,6 +94,20 @@ class Corpus:
     def predictions(self, task: str, gear: Gear, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
         return self.model.engine.predict(task, gear, self.outputs(task, gear, columns))
+
+    def _own_outputs(self, task: str, gear: Gear, columns: Sequence[Sequence[str]]) -> Floats:
+        """Outputs of a head that reads more than vectors; they are kept for it alone."""
+        used = columns[: 1 if gear == "single" else 2]
+        keys = list(zip(*map(self._piece_keys, used), strict=True))
+        width = self.model.network.objectives[task, gear].outputs
+        known = self._outputs.setdefault((task, gear), _Vectors(width))
+        if new := known.new(keys):
+            sides = [self.model.pieces([side[place] for place in new]) for side in used]
+            told = self._progress("sentences" if gear == "single" else "pairs")
+            outputs = self.model.engine.outputs(task, gear, sides, progress=told)
+            known.add([keys[place] for place in new], outputs)
+        rows = known.rows(keys)
+        return known.array[rows]
 
     def _text_rows(self, texts: Sequence[str]) -> Rows:
         """Where the vectors of the texts stand; new texts are encoded first."""
