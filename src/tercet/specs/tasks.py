@@ -35,6 +35,7 @@ class GearSpec(Spec):
 
     @property
     def on_vectors(self) -> bool:
+        """Whether it only shapes the vectors, from texts without labels."""
         return not self.predicts
 
     @model_validator(mode="after")
