@@ -109,15 +109,13 @@ def test_cosine_head_projects_to_another_width() -> None:
     torch.testing.assert_close(head(u, v), signs)
 
 
-def test_initialisation_is_berts() -> None:
+def test_a_narrow_layer_does_not_start_near_zero() -> None:
+    """With BERT's spread of 0.02 a layer of two or three inputs would hide what stands before it
+    from small learning rates; torch's own start grows as layers narrow."""
     torch.manual_seed(0)
-    head = FeatureHead(width=400, outputs=100, features=["u", "v"], hidden=[300])
-    for name, parameter in head.named_parameters():
-        if name.endswith("bias"):
-            assert not parameter.any()
-        else:
-            assert parameter.std().item() == pytest.approx(0.02, rel=0.05)
-            assert parameter.mean().item() == pytest.approx(0.0, abs=1e-3)
+    heads = [FeatureHead(width=8, outputs=1, features=["cosine"]) for _ in range(50)]
+    weights = torch.stack([head.mlp.layers[0].weight.detach() for head in heads])
+    assert weights.std().item() > 0.3
 
 
 @pytest.mark.parametrize("kind", ON_VECTORS)

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from tercet.errors import TercetError
 from tercet.nn.cosine import cosine_matrix
-from tercet.nn.dense import linear
 
 _EMPTY = -1.0
 # A training sentence is its own nearest: what is as near as this is taken for itself.
@@ -50,7 +49,7 @@ class ExemplarHead(nn.Module):
     def __init__(self, *, width: int, outputs: int, count: int) -> None:
         super().__init__()
         self.exemplars = Exemplars(count=count, width=width)
-        self.final = linear(2 * count, outputs)
+        self.final = nn.Linear(2 * count, outputs)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """vectors [n, width] -> [n, outputs]"""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
+from tercet.nn.activations import ACTIVATIONS
 from tercet.nn.cosine import cosine
-from tercet.nn.dense import ACTIVATIONS, linear
 from tercet.nn.exemplars import ExemplarHead, NearestHead
 from tercet.nn.layers_head import LayersHead
 
@@ -58,7 +58,7 @@ class MlpHead(nn.Module):
         """`shared`: the width that shared layers give, where some stand before this head's own."""
         super().__init__()
         widths = [shared or width, *hidden, outputs]
-        self.layers = nn.ModuleList(map(linear, widths[:-1], widths[1:]))
+        self.layers = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
         self.activation = ACTIVATIONS[_check(activation, ACTIVATIONS, what="activation")]
         self.dropout = nn.Dropout(dropout)
 
@@ -123,7 +123,9 @@ class CosineHead(nn.Module):
             raise TercetError(
                 f"a `cosine` head gives one number, and its objective needs {outputs}"
             )
-        self.projection = linear(width, projection_width or width) if projection else nn.Identity()
+        self.projection = (
+            nn.Linear(width, projection_width or width) if projection else nn.Identity()
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
@@ -149,8 +151,8 @@ class DensePairHead(nn.Module):
         super().__init__()
         self.difference = difference
         branches = 3 if difference else 2
-        self.branches = nn.ModuleList(linear(shared or width, outputs) for _ in range(branches))
-        self.final = linear(branches * outputs, outputs)
+        self.branches = nn.ModuleList(nn.Linear(shared or width, outputs) for _ in range(branches))
+        self.final = nn.Linear(branches * outputs, outputs)
         self.activation = ACTIVATIONS[activation] if activation is not None else _as_it_is
         self.dropout = nn.Dropout(dropout)
 

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from tercet.nn.attention import AttentionInputs
 from tercet.nn.config import EncoderConfig
-from tercet.nn.dense import linear
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Layer, compute_dtype, initialise
 
@@ -22,7 +21,7 @@ class LayersHead(nn.Module):
         self.layers = nn.ModuleList(Layer(config) for _ in range(layers))
         self.layers.apply(initialise)
         self.dropout = nn.Dropout(dropout)
-        self.final = linear(width, outputs)
+        self.final = nn.Linear(width, outputs)
 
     def forward(self, hidden: Tensor, tokens: DeviceTokens) -> Tensor:
         """hidden [total, width] in the order of the tokens -> [used, outputs]"""

@@ -6,15 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tercet.nn.dense import linear
-
 
 class MaskedWordsHead(nn.Module):
     """A linear layer, GELU and a norm; then the inner product with every word's embedding."""
 
     def __init__(self, *, width: int, vocabulary: int, norm_eps: float) -> None:
         super().__init__()
-        self.dense = linear(width, width)
+        self.dense = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from tercet.nn.dense import ACTIVATIONS, linear
+from tercet.nn.activations import ACTIVATIONS
 
 
 class SharedLayers(nn.Module):
@@ -18,7 +18,7 @@ class SharedLayers(nn.Module):
         super().__init__()
         widths = [width, *hidden]
         self.width = width
-        self.layers = nn.ModuleList(map(linear, widths[:-1], widths[1:]))
+        self.layers = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
         self.activation = ACTIVATIONS[activation]
         self.dropout = nn.Dropout(dropout)
 
