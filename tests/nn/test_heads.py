@@ -219,6 +219,7 @@ def test_without_weights_on_the_orders_only_their_difference_counts() -> None:
     head = DensePairHead(width=WIDTH, outputs=1, dropout=0.0)
     for layer in (*head.branches, head.final):
         nn.init.ones_(layer.weight)
+        nn.init.zeros_(layer.bias)
     ab, ba = pair()
     expected = (ab + ba + (ab - ba)).sum(dim=1, keepdim=True)
     torch.testing.assert_close(head(ab, ba), expected)
