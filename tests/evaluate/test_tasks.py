@@ -57,6 +57,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def model(tiny_encoder: Path) -> Model:
     torch.manual_seed(0)
     network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=TASKS)
+    # An untrained head's grades would all lie below the range, and be cut to its end.
+    torch.nn.init.constant_(network.head("similarity", "cross").layers[0].bias, 2.5)
     info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=64, tasks=TASKS)
     return Model(network, Tokenizer.load(tiny_encoder), info)
 

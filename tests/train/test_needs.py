@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tercet.recipe import Recipe
 from tercet.specs import ScheduleSpec, TaskSpec
+from tercet.train.listener import Silent
 from tercet.train.needs import neediest
-from tercet.train.run import Silent, train_recipe
+from tercet.train.run import train_recipe
 from tercet.train.schedule import Plan
 
 MLP = {"kind": "mlp", "dropout": 0.1}

@@ -13,7 +13,8 @@ import pytest
 
 import tercet
 from tercet.recipe import BundledRecipe, Recipe, bundled
-from tercet.train.run import Silent, train_recipe
+from tercet.train.listener import Silent
+from tercet.train.run import train_recipe
 
 ROWS = 12
 WORDS = ["the film is fine", "a dull plot", "how do i learn the guitar?", "rain falls on the roof"]

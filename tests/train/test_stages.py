@@ -10,7 +10,8 @@ import pytest
 
 from tercet.errors import TercetError
 from tercet.recipe import Recipe
-from tercet.train.run import Silent, train_recipe
+from tercet.train.listener import Silent
+from tercet.train.run import train_recipe
 
 MLP = {"kind": "mlp", "dropout": 0.0}
 TASKS: dict[str, Any] = {

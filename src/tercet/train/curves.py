@@ -7,7 +7,7 @@ from typing import Any
 
 from tercet.errors import TercetError
 from tercet.model_card import Metrics
-from tercet.train.loop import Listener
+from tercet.train.listener import Listener
 
 
 class Curves:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
-from typing import Any, Protocol
 
 import torch
 
@@ -19,6 +18,7 @@ from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
 from tercet.train.exemplars import fill_exemplars
 from tercet.train.journal import Journal, StepRecord
+from tercet.train.listener import Listener
 from tercet.train.losses import Losses
 from tercet.train.needs import neediest
 from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
@@ -29,16 +29,6 @@ from tercet.train.surgery import Surgeon
 _STEPS_A_FLUSH = {"cuda": 20}
 # Seconds; torchrun passes a Ctrl-C on to processes that the terminal has told already.
 _SAME_INTERRUPT = 1.0
-
-
-class Listener(Protocol):
-    """Who hears how a run goes."""
-
-    def say(self, sentence: str) -> None: ...
-    def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
-    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
-    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
-    def end_stage(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

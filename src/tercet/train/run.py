@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 
@@ -27,15 +25,15 @@ from tercet.specs import StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
-from tercet.train.journal import Journal, open_journal
-from tercet.train.loop import Listener, Loop, Position
+from tercet.train.journal import Journal
+from tercet.train.listener import Listener, Silent
+from tercet.train.loop import Loop, Position
 from tercet.train.losses import Losses
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
+from tercet.train.run_folder import RunFolder
 from tercet.train.schedule import Draw
 from tercet.train.surgery import Surgeon
-
-_RECIPE, _METRICS, _SUMMARY, _MODEL = "recipe.toml", "metrics.jsonl", "summary.json", "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Run:
     ) -> None:
         self.recipe = recipe
         self.data = data
-        self.out = out
+        self.folder = RunFolder(out, recipe)
         self.world = world
         self.listener = listener if world.leads else Silent()
         self._newest: Metrics | None = None
@@ -82,9 +80,9 @@ class Run:
     def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
         with self.world.in_step():
             if self.world.leads:
-                self._check_folder(resume=resume)
-        if resume and (self.out / _SUMMARY).is_file():
-            self.listener.say(f"{self.out} is finished; there is nothing to resume.")
+                self.folder.check(resume=resume)
+        if resume and self.folder.is_finished:
+            self.listener.say(f"{self.folder.path} is finished; there is nothing to resume.")
             return self._finished()
         with self.world.in_step():
             network, tokenizer = self._build()
@@ -109,15 +107,16 @@ class Run:
         """All that writes into the run folder."""
         listener = self._with_curves(self.listener) if tensorboard else self.listener
         if self.world.leads:
-            self._open_folder()
+            self.folder.open()
         self.world.wait()
         checkpoints = Checkpoints(
-            self.out / "checkpoints", keep=self.recipe.checkpoint.keep, say=self.listener.say
+            self.folder.checkpoints, keep=self.recipe.checkpoint.keep, say=self.listener.say
         )
         start = checkpoints.newest() if resume else None
         if resume:
             self.listener.say(_where(start))
-        with self._journal_file(start) as stream:
+        length = int(start.state["journal"]) if start is not None else 0
+        with self.folder.journal(length=length, leads=self.world.leads) as stream:
             loop = Loop(
                 self.recipe,
                 losses=self._losses(network, tokenizer, tables),
@@ -128,35 +127,6 @@ class Run:
             )
             position = loop.run(start)
         return self._finish(network, tokenizer, dev, position)
-
-    def _check_folder(self, *, resume: bool) -> None:
-        """A run never writes into what is not its own."""
-        if self.out.exists() and not self.out.is_dir():
-            raise TercetError(f"{self.out}: is a file; --out needs a folder.")
-        stored = self.out / _RECIPE
-        holds = self.out.is_dir() and any(path != self._new_recipe for path in self.out.iterdir())
-        if resume and holds and not stored.is_file():
-            raise TercetError(f"{self.out}: holds files, but no run to resume; give another --out.")
-        if not resume and holds:
-            raise TercetError(
-                f"{self.out}: already holds files; use --resume to go on with the run in it, or "
-                "another --out."
-            )
-        if resume and stored.is_file() and Recipe.load(stored) != self.recipe:
-            raise TercetError(
-                f"{stored}: the run was begun with another recipe; give that one, with the same "
-                "--set, or begin a new run without --resume."
-            )
-
-    @property
-    def _new_recipe(self) -> Path:
-        """Where the recipe is written before it is renamed; a kill may leave it behind."""
-        return self.out / f".{_RECIPE}.new"
-
-    def _open_folder(self) -> None:
-        self.out.mkdir(parents=True, exist_ok=True)
-        self._new_recipe.write_text(self.recipe.to_toml(), "utf-8")
-        self._new_recipe.rename(self.out / _RECIPE)
 
     def _build(self) -> tuple[Network, Tokenizer]:
         spec = self.recipe.encoder
@@ -185,9 +155,9 @@ class Run:
         try:
             yield
         except OSError as error:
+            where, why = error.filename or self.folder.path, error.strerror or error
             raise TercetError(
-                f"{error.filename or self.out}: cannot be written ({error.strerror or error}); "
-                "when that is mended, go on with --resume."
+                f"{where}: cannot be written ({why}); when that is mended, go on with --resume."
             ) from error
         except TercetError as error:
             # Losses are the same on every process, and only the one that leads writes.
@@ -255,12 +225,6 @@ class Run:
             vocabulary=network.encoder.config.vocabulary,
         )
 
-    def _journal_file(self, start: Checkpoint | None) -> BinaryIO:
-        if not self.world.leads:
-            return Path(os.devnull).open("wb")
-        length = int(start.state["journal"]) if start is not None else 0
-        return open_journal(self.out / _METRICS, length=length)
-
     def _scorer(
         self, network: Network, tokenizer: Tokenizer, dev: dict[str, TaskTable]
     ) -> Callable[[StageSpec], tuple[Metrics, float]] | None:
@@ -320,53 +284,30 @@ class Run:
             recipe=self.recipe.name,
             metrics=metrics,
         )
-        save_model_folder(self.out / _MODEL, Parts(network, tokenizer, info))
+        save_model_folder(self.folder.model, Parts(network, tokenizer, info))
         summary = {
             "steps": position.total,
             "kept": kept,
             "score": position.best,
             "dev": metrics,
             "rows": {name: len(table) for name, table in dev.items()},
-            "stages": self._after_stages(position.kept),
         }
-        aside = self.out / f".{_SUMMARY}.new"
-        aside.write_text(json.dumps(summary, indent=1), "utf-8")
-        aside.rename(self.out / _SUMMARY)
+        self.folder.finish(summary, kept=position.kept)
         self.listener.say(f"The model is the one after step {kept} of {position.total}.")
         self.world.wait()
-        return RunResult(self.out / _MODEL, metrics)
-
-    def _after_stages(self, kept: Sequence[int]) -> list[dict[str, Any]]:
-        """What was scored on dev of the weights that each stage left: who forgets, and when."""
-        lines = [json.loads(line) for line in (self.out / _METRICS).read_text().splitlines()]
-        scored = {line["step"]: line["dev"] for line in lines if "dev" in line}
-        return [
-            {"stage": stage.name, "step": step, "dev": scored.get(step, {})}
-            for stage, step in zip(self.recipe.stages, kept, strict=True)
-        ]
+        return RunResult(self.folder.model, metrics)
 
     def _finished(self) -> RunResult | None:
         if not self.world.leads:
             return None
-        summary = json.loads((self.out / _SUMMARY).read_text("utf-8"))
-        return RunResult(self.out / _MODEL, summary["dev"])
+        return RunResult(self.folder.model, self.folder.summary()["dev"])
 
     def _with_curves(self, listener: Listener) -> Listener:
         if not self.world.leads:
             return listener
         from tercet.train.curves import Curves
 
-        return Curves(self.out / "tensorboard", listener)
-
-
-class Silent:
-    """The listener of the processes that do not lead."""
-
-    def say(self, sentence: str) -> None: ...
-    def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
-    def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
-    def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
-    def end_stage(self) -> None: ...
+        return Curves(self.folder.curves, listener)
 
 
 def _where(start: Checkpoint | None) -> str:
