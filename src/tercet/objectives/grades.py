@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from torch import Tensor
 
 from tercet.errors import TercetError
@@ -31,3 +33,31 @@ class Grades:
         """values [n] -> fp32 [n], on the task's own range and never outside it"""
         grades = (values.float() - self._shift) / self._slope
         return grades if self._range is None else grades.clamp(*self._range)
+
+
+class GradedObjective(ABC):
+    """One number a row; labels are grades, scaled from `label_range` onto `targets`."""
+
+    outputs = 1
+
+    def __init__(
+        self,
+        *,
+        classes: int | None = None,
+        label_range: Range | None = None,
+        targets: Range | None = None,
+    ) -> None:
+        self._grades = Grades(label_range=label_range, targets=targets)
+
+    @abstractmethod
+    def sum_of_distances(self, values: Tensor, targets: Tensor) -> Tensor:
+        """How far values [n] are from targets [n], over all rows -> scalar"""
+
+    def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
+        """raw [n, 1], labels [n] on their own range -> scalar"""
+        targets = self._grades.to_targets(labels)
+        return self.sum_of_distances(raw.float().squeeze(-1), targets) / total
+
+    def predict(self, raw: Tensor) -> Tensor:
+        """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""
+        return self._grades.to_labels(raw.squeeze(-1))
