@@ -19,7 +19,7 @@ from tercet.objectives.masked_language_model import NOTHING
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
-from tercet.train.losses import Losses
+from tercet.train.losses import Batch, Losses
 from tercet.train.masking import Masking
 
 CPU = torch.device("cpu")
@@ -264,6 +264,25 @@ BLOCKS: dict[str, tuple[dict[str, Any], int]] = {
         1,
     ),
 }
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_processes_together_read_the_rows_of_one_in_the_same_order(
+    bench: MakeBench, size: int
+) -> None:
+    block, columns = BLOCKS["cross-entropy"]
+    made = bench(block, *[FIRST, SECOND, THIRD][:columns], labels=[0, 1, 2, 1, 2])
+
+    def batch(*, rank: int, size: int) -> Batch:
+        world = World(rank=rank, size=size, device=CPU)
+        return replace(made.losses, world=world).batch("t", ROWS, total=len(ROWS))
+
+    alone = batch(rank=0, size=1)
+    shares = [batch(rank=rank, size=size) for rank in range(size)]
+    ids = [tokens.ids for share in shares for tokens in share.tokens.values()]
+    assert [share.first for share in shares] == list(np.cumsum([0, *[s.own for s in shares]])[:-1])
+    assert np.array_equal(np.concatenate(ids), next(iter(alone.tokens.values())).ids)
+    assert torch.cat([share.labels for share in shares]).equal(alone.labels)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
