@@ -42,6 +42,7 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/mypy
 
 bench: $(INSTALLED_DEV)
+	$(INSTALL) -e '.[bench]'
 	@for script in benchmarks/*.py; do echo "$$script" >&2; $(BIN)/python "$$script" || exit; done
 
 clean:
@@ -49,7 +50,7 @@ clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(INSTALL) -e '.[dev,surgery,tensorboard]'
+	$(INSTALL) -e '.[dev,onnx,ray,search,serve,surgery,tensorboard]'
 	@touch $@
 
 # Some systems split ensurepip from Python; their own pip then fills the new environment.

@@ -1,0 +1,1 @@
+"""Closest pairs of a corpus, and an index of it on disk."""

@@ -1,0 +1,1 @@
+"""One server for everything that a model answers."""
