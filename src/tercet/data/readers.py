@@ -54,10 +54,10 @@ def column_names(path: Path, reading: Reading = OPEN) -> list[str]:
     if kind == "delimited":
         return open_delimited(path, reading).names
     if kind == "json-lines":
-        first = islice(_json_objects(path), LOOK_AHEAD)
+        first = islice(json_objects(path), LOOK_AHEAD)
         return list(dict.fromkeys(key for _, found in first for key in found or ()))
     if kind == "parquet":
-        with _open_parquet(path) as parquet:
+        with open_parquet(path) as parquet:
             return list(parquet.schema_arrow.names)
     return [TEXT_COLUMN]
 
@@ -102,7 +102,7 @@ def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
 def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
     names = [str(column) for column in columns]
     wanted, seen = set(names), set[str]()
-    for line, found in _json_objects(path):
+    for line, found in json_objects(path):
         if found is None:
             yield Row(line, (None,) * len(names), blank=True)
             continue
@@ -116,7 +116,7 @@ def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
         )
 
 
-def _json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """The object on each line; None on a blank line."""
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
@@ -132,7 +132,7 @@ def _json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
-    with _open_parquet(path) as parquet:
+    with open_parquet(path) as parquet:
         names = list(parquet.schema_arrow.names)
         chosen = [names[find_column(column, names, path=path)] for column in columns]
         number = 0
@@ -146,7 +146,8 @@ def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
 
 
 @contextmanager
-def _open_parquet(path: Path) -> Iterator[Any]:
+def open_parquet(path: Path) -> Iterator[Any]:
+    """A `pyarrow.parquet.ParquetFile`, decompressed first where the file itself is compressed."""
     import pyarrow as pa  # costly, and wanted for few files
     import pyarrow.parquet
 

@@ -1,0 +1,334 @@
+"""Files of texts as Arrow batches of any size: id, text, and every other column with its type."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tercet.data.cache import hash_file
+from tercet.data.columns import find_column, shorten
+from tercet.data.delimited import Reading
+from tercet.data.files import find_file, kind_of, unit_of
+from tercet.data.guess import guess_columns
+from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
+from tercet.errors import TercetError
+from tercet.specs import Column
+
+ID, TEXT, VECTOR = "id", "text", "vector"
+BATCH = 8192
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class Place(NamedTuple):
+    """A column of the source: what it is called there, and among the columns of the stream."""
+
+    source: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file of texts that has been looked through once.
+
+    columns: id and text, both strings, then the other columns of the file
+    rows: all of them, also those whose text is empty
+    digest: sha256 of the file and of the choice of columns
+    """
+
+    path: Path
+    columns: pa.Schema
+    rows: int
+    digest: str
+    _places: tuple[Place, ...]
+    _reading: Reading
+
+    @classmethod
+    def open(
+        cls, path: str | Path, column: Column | None = None, id_column: Column | None = None
+    ) -> TextFile:
+        """Look through a file: what its columns hold, how many rows, whether ids are unique.
+
+        column: the text; guessed from a known header, or the only one there is, when left out
+        id_column: when left out, a column called `id`, or else the row's number from 1
+        """
+        path = find_file(path)
+        places, reading = _choose(path, column, id_column)
+        columns, rows = _look_through(path, places, reading)
+        chosen = json.dumps([list(place) for place in places])
+        digest = hashlib.sha256(f"{hash_file(path)} {chosen}".encode()).hexdigest()
+        return cls(path, columns, rows, digest, places, reading)
+
+    def batches(self, size: int = BATCH, *, start: int = 0) -> Iterator[pa.RecordBatch]:
+        """Rows from `start` on in their order, `size` at a time; a text may be empty."""
+        read = _parquet_batches if kind_of(self.path) == "parquet" else _value_batches
+        yield from read(self, size, start)
+
+
+def _choose(
+    path: Path, column: Column | None, id_column: Column | None
+) -> tuple[tuple[Place, ...], Reading]:
+    """The columns of the stream in their order; an id of its own has a place, a number has none."""
+    chosen = guess_columns(path, texts=None if column is None else [column])
+    if len(chosen.texts) != 1:
+        named = ", ".join(f"`{text}`" for text in chosen.texts)
+        raise TercetError(f"{path}: one text column needed, not {named}; name it with --column.")
+    names = column_names(path, chosen.reading)
+    if kind_of(path) == "json-lines":
+        names = _keys(path)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
+    text = find_column(chosen.texts[0], names, path=path)
+    own = None
+    if id_column is not None:
+        own = find_column(id_column, names, path=path)
+    elif ID in names and names.index(ID) != text:
+        own = names.index(ID)
+    places = [] if own is None else [Place(names[own], ID)]
+    places.append(Place(names[text], TEXT))
+    for number, name in enumerate(names):
+        if number not in (own, text):
+            places.append(Place(name, _free_name(name, number, path=path)))
+    return tuple(places), chosen.reading
+
+
+def _keys(path: Path) -> list[str]:
+    return list(dict.fromkeys(key for _, found in json_objects(path) for key in found or ()))
+
+
+def _free_name(name: str, number: int, *, path: Path) -> str:
+    if name in (ID, TEXT, VECTOR):
+        raise TercetError(
+            f"{path}: column `{name}` has a name that ids, texts and vectors go by here; rename "
+            "it, or choose it with --column or --id."
+        )
+    return f"column_{number + 1}" if not name or name.isdecimal() else name
+
+
+def _look_through(path: Path, places: Sequence[Place], reading: Reading) -> tuple[pa.Schema, int]:
+    """What each column holds, and how many rows there are."""
+    if kind_of(path) == "parquet":
+        types, ids, rows = _look_through_parquet(path, places)
+    else:
+        types, ids, rows = _look_through_values(path, places, reading)
+    if not rows:
+        raise TercetError(f"{path}: holds no rows.")
+    if ids is not None:
+        _check_unique(path, places, reading, ids)
+    fields = [
+        pa.field(ID, pa.string(), nullable=False),
+        pa.field(TEXT, pa.string(), nullable=False),
+    ]
+    fields += [
+        pa.field(place.name, kind)
+        for place, kind in zip(places, types, strict=True)
+        if place.name not in (ID, TEXT)
+    ]
+    return pa.schema(fields), rows
+
+
+def _look_through_values(
+    path: Path, places: Sequence[Place], reading: Reading
+) -> tuple[list[pa.DataType], array[int] | None, int]:
+    kinds: list[str | None] = [None] * len(places)
+    own = places[0].name == ID
+    ids = array("q")
+    written = kind_of(path) != "json-lines"
+    rows = 0
+    for line, values in _values(path, places, reading):
+        rows += 1
+        if own:
+            if values[0] is None:
+                raise TercetError(
+                    f"{path} {unit_of(path)} {line}: no id in column `{places[0].source}`."
+                )
+            ids.append(hash(_as_string(values[0])))
+        for number, value in enumerate(values):
+            if value is not None and kinds[number] != "string":
+                kinds[number] = _wider(kinds[number], _kind(value, written=written))
+    named = {"int": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
+    return [named.get(kind or "", pa.string()) for kind in kinds], ids if own else None, rows
+
+
+def _look_through_parquet(
+    path: Path, places: Sequence[Place]
+) -> tuple[list[pa.DataType], array[int] | None, int]:
+    with open_parquet(path) as parquet:
+        schema = parquet.schema_arrow
+        types = [schema.field(place.source).type for place in places]
+        rows = parquet.metadata.num_rows
+        if places[0].name != ID:
+            return types, None, rows
+        ids = array("q")
+        for batch in parquet.iter_batches(columns=[places[0].source]):
+            found = _texts(batch.column(0), path, places[0].source).to_pylist()
+            if None in found:
+                row = len(ids) + found.index(None) + 1
+                raise TercetError(f"{path} row {row}: no id in column `{places[0].source}`.")
+            ids.extend(map(hash, found))
+    return types, ids, rows
+
+
+def _check_unique(path: Path, places: Sequence[Place], reading: Reading, ids: array[int]) -> None:
+    """Ids whose hashes are alike are read again, to tell true duplicates and where they are."""
+    hashes, counts = np.unique(np.asarray(ids, np.int64), return_counts=True)
+    alike = set(hashes[counts > 1].tolist())
+    if not alike:
+        return
+    seen: dict[str, int] = {}
+    for line, values in _values(path, places[:1], reading):
+        found = _as_string(values[0])
+        if hash(found) in alike:
+            if found in seen:
+                unit = unit_of(path)
+                raise TercetError(
+                    f"{path} {unit} {line}: id {shorten(found)!r} stands already on {unit} "
+                    f"{seen[found]}; an id may stand only once."
+                )
+            seen[found] = line
+
+
+def _values(
+    path: Path, places: Sequence[Place], reading: Reading
+) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Line and values of each row, as they are written; None where there is none."""
+    sources = [place.source for place in places]
+    kind = kind_of(path)
+    if kind == "json-lines":
+        blank: list[int] = []
+        for line, found in json_objects(path):
+            if found is None:
+                blank.append(line)
+                continue
+            yield from ((number, [None] * len(sources)) for number in blank)
+            blank.clear()
+            yield line, [found.get(source) for source in sources]
+        return
+    if kind == "parquet":
+        with open_parquet(path) as parquet:
+            line = 0
+            for batch in parquet.iter_batches(columns=sources):
+                columns = [_texts(batch.column(source), path, source) for source in sources]
+                for values in zip(*(column.to_pylist() for column in columns), strict=True):
+                    line += 1
+                    yield line, values
+        return
+    names = column_names(path, reading)
+    numbers = [names.index(source) + 1 for source in sources]
+    for row in read_rows(path, numbers, reading):
+        if row.problem is not None:
+            raise TercetError(f"{path} {unit_of(path)} {row.line}: {row.problem}.")
+        yield row.line, row.values
+
+
+def _kind(value: Any, *, written: bool) -> str:
+    """What a value is: a cell of a delimited file by how it is written, else by its type."""
+    if isinstance(value, str):
+        if not written:
+            return "string"
+        return (
+            "int" if _WHOLE.fullmatch(value) else "double" if _NUMBER.fullmatch(value) else "string"
+        )
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int" if abs(value) < 2**63 else "string"
+    return "double" if isinstance(value, float) else "string"
+
+
+def _wider(one: str | None, other: str) -> str:
+    if one is None or one == other:
+        return other
+    return "double" if {one, other} == {"int", "double"} else "string"
+
+
+def _as_string(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else _as_string(value).strip()
+
+
+def _value_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordBatch]:
+    rows = islice(_values(file.path, file._places, file._reading), start, None)
+    number = start
+    while block := [values for _, values in islice(rows, size)]:
+        found = dict(
+            zip((place.name for place in file._places), zip(*block, strict=True), strict=True)
+        )
+        arrays = []
+        for field in file.columns:
+            if field.name == ID and ID not in found:
+                values: Sequence[Any] = _numbers(number, len(block))
+            elif field.name == TEXT:
+                values = [_as_text(value) for value in found[TEXT]]
+            else:
+                values = [_typed(value, field.type) for value in found[field.name]]
+            arrays.append(pa.array(values, field.type))
+        yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
+        number += len(block)
+
+
+def _typed(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_string(kind):
+        return _as_string(value)
+    return (
+        int(value)
+        if pa.types.is_int64(kind)
+        else float(value)
+        if pa.types.is_float64(kind)
+        else value
+    )
+
+
+def _numbers(start: int, count: int) -> list[str]:
+    return [str(number) for number in range(start + 1, start + count + 1)]
+
+
+def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordBatch]:
+    sources = {place.name: place.source for place in file._places}
+    number = 0
+    with open_parquet(file.path) as parquet:
+        for read in parquet.iter_batches(batch_size=size, columns=list(sources.values())):
+            begin = min(max(start - number, 0), len(read))
+            batch = read.slice(begin)
+            number += begin
+            if not len(batch):
+                continue
+            arrays = []
+            for field in file.columns:
+                if field.name not in sources:
+                    arrays.append(pa.array(_numbers(number, len(batch)), field.type))
+                    continue
+                found = batch.column(sources[field.name])
+                if field.name in (ID, TEXT):
+                    found = _texts(found, file.path, sources[field.name])
+                if field.name == TEXT:
+                    found = pc.fill_null(pc.utf8_trim_whitespace(found), "")
+                arrays.append(found)
+            number += len(batch)
+            yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
+
+
+def _texts(found: pa.Array, path: Path, column: str) -> pa.Array:
+    try:
+        return found.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise TercetError(
+            f"{path}: column `{column}` holds {found.type}, not text or a number."
+        ) from error

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tercet.data.stream import TextFile
+from tercet.errors import TercetError
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_text(content, "utf-8")
+    return path
+
+
+def rows(file: TextFile, size: int = 2, start: int = 0) -> list[dict[str, object]]:
+    batches = list(file.batches(size, start=start))
+    assert all(batch.schema == file.columns for batch in batches)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_plain_text_is_numbered_by_its_lines(tmp_path: Path) -> None:
+    file = TextFile.open(write(tmp_path / "a.txt", "one\n\n three \n\n"))
+    assert (file.rows, file.columns.names) == (3, ["id", "text"])
+    assert rows(file) == [
+        {"id": "1", "text": "one"},
+        {"id": "2", "text": ""},
+        {"id": "3", "text": "three"},
+    ]
+    assert rows(file, size=5, start=2) == [{"id": "3", "text": "three"}]
+
+
+def test_cells_are_typed_by_all_that_stands_in_their_column(tmp_path: Path) -> None:
+    content = (
+        "id,question,price,code,rate,note\n"
+        "a,first,3,007,1,x\n"
+        "b,second,,12,2.5,\n"
+        "c,third,-4,13,1e3,7\n"
+    )
+    file = TextFile.open(write(tmp_path / "a.csv", content), "question")
+    kinds = {field.name: str(field.type) for field in file.columns}
+    assert kinds == {
+        "id": "string",
+        "text": "string",
+        "price": "int64",
+        "code": "string",
+        "rate": "double",
+        "note": "string",
+    }
+    found = rows(file)
+    assert [row["price"] for row in found] == [3, None, -4]
+    assert [row["code"] for row in found] == ["007", "12", "13"]
+    assert [row["rate"] for row in found] == [1.0, 2.5, 1000.0]
+    assert [row["note"] for row in found] == ["x", None, "7"]
+
+
+def test_json_keeps_its_types_and_nests_as_json(tmp_path: Path) -> None:
+    lines = [
+        {"key": 7, "text": "one", "ok": True, "n": 1, "mixed": 1},
+        {"key": 8, "text": None, "tags": ["a", "b"], "n": 2.5, "mixed": "x", "big": 2**70},
+    ]
+    path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)) + "\n")
+    file = TextFile.open(path, id_column="key")
+    assert rows(file) == [
+        {"id": "7", "text": "one", "ok": True, "n": 1.0, "mixed": "1", "tags": None, "big": None},
+        {
+            "id": "8",
+            "text": "",
+            "ok": None,
+            "n": 2.5,
+            "mixed": "x",
+            "tags": '["a", "b"]',
+            "big": str(2**70),
+        },
+    ]
+
+
+def test_parquet_keeps_its_types(tmp_path: Path) -> None:
+    table = pa.table(
+        {"sentence": ["one ", None, "three"], "when": pa.array([1, 2, 3], pa.date32())}
+    )
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    file = TextFile.open(tmp_path / "a.parquet")
+    assert file.columns.field("when").type == pa.date32()
+    assert [row["text"] for row in rows(file)] == ["one", "", "three"]
+    for start in range(4):
+        assert [row["id"] for row in rows(file, start=start)] == ["1", "2", "3"][start:]
+
+
+def test_compressed_is_the_same(tmp_path: Path) -> None:
+    plain = TextFile.open(write(tmp_path / "a.txt", "one\ntwo\n"))
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert rows(TextFile.open(tmp_path / "b.txt.gz")) == rows(plain)
+
+
+def test_columns_without_names_are_numbered(tmp_path: Path) -> None:
+    file = TextFile.open(write(tmp_path / "a.tsv", "x y\t1\nz w\t2\n"), 1)
+    assert rows(file)[1] == {"id": "2", "text": "z w", "column_2": 2}
+
+
+def test_the_digest_tells_content_and_choice(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,text,other\n1,one,x\n")
+    first = TextFile.open(path)
+    assert first.digest == TextFile.open(path).digest
+    path.write_text("id,text,other\n1,one,y\n", "utf-8")
+    assert first.digest != TextFile.open(path).digest
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "chosen", "told"),
+    [
+        ("a.txt", "", {}, "is empty"),
+        ("a.csv", "id,text\n", {}, "holds no rows"),
+        (
+            "a.csv",
+            "id,text\n1,one\n2,two\n1,three\n",
+            {},
+            "line 4: id '1' stands already on line 2",
+        ),
+        ("a.csv", "id,text\n1,one\n,two\n", {}, "line 3: no id in column `id`"),
+        ("a.csv", "id,text,vector\n1,one,x\n", {}, "column `vector`"),
+        ("a.csv", "id,text,key\n1,one,x\n", {"id_column": "key"}, "column `id`"),
+        ("a.csv", "text,x,x\none,1,2\n", {"column": "text"}, "two columns are called `x`"),
+        ("a.csv", "id,text\n1,one\n", {"column": "txt"}, "did you mean `text`"),
+        ("a.csv", "id,text\n1,one\n", {"id_column": "key"}, "no column `key`"),
+        ("a.tsv", "sentence1\tsentence2\nx\ty\n", {}, "one text column needed"),
+        ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 1, "text": "y"}\n', {}, "line 2: id '1'"),
+        ("a.jsonl", '{"text": "x"}\n[]\n', {}, "line 2"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, name: str, content: str, chosen, told: str) -> None:
+    with pytest.raises(TercetError, match=told.replace("(", r"\(")) as error:
+        TextFile.open(write(tmp_path / name, content), **chosen)
+    assert name in str(error.value)
+
+
+def test_duplicate_ids_in_parquet_are_named_by_their_rows(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([3, 4, 3], pa.date32()), "text": ["x", "y", "z"]})
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(TercetError, match="row 3: id '1970-01-04' stands already on row 1"):
+        TextFile.open(tmp_path / "a.parquet")
