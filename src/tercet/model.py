@@ -65,7 +65,7 @@ class Model:
     @property
     def tasks(self) -> dict[str, TaskSpec]:
         """The tasks that `predict` answers, by name."""
-        return {name: task for name, task in self.info.tasks.items() if task.predicts}
+        return {name: task for name, task in self.info.tasks.items() if task.answers}
 
     @property
     def engine(self) -> Engine:
@@ -162,6 +162,8 @@ class Model:
     def _task(self, name: str) -> TaskSpec:
         if name in self.tasks:
             return self.tasks[name]
+        if name in self.info.tasks and (other := self.info.tasks[name].like) is not None:
+            raise TercetError(f"The task `{name}` trained the heads of `{other}`: ask that one.")
         if name in self.info.tasks:
             raise TercetError(f"The task `{name}` shapes vectors and has no head to predict with.")
         has = f"its heads are {', '.join(self.tasks)}" if self.tasks else "it can only embed"

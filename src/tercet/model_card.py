@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
+from tercet.recipe import check_like
 from tercet.specs import Count, DataSpec, Gear, PoolingName, Positive, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
@@ -32,6 +33,13 @@ class ModelInfo(Spec):
     """Measured on dev."""
     temperatures: dict[str, dict[Gear, Positive]] | None = None
     """Of each calibrated task, of each gear: what its head's outputs are divided by."""
+
+    @model_validator(mode="after")
+    def _likes_have_heads(self) -> Self:
+        for name, task in self.tasks.items():
+            if task.like is not None:
+                check_like(name, task, self.tasks)
+        return self
 
     @model_validator(mode="after")
     def _temperatures_have_heads(self) -> Self:
@@ -66,7 +74,7 @@ def _front_matter(info: ModelInfo) -> str:
 
 def _summary(info: ModelInfo, config: EncoderConfig) -> str:
     does = "embeds sentences"
-    if headed := [name for name, task in info.tasks.items() if task.predicts]:
+    if headed := [name for name, task in info.tasks.items() if task.answers]:
         does += f" and has heads for {_listed(headed)}"
     lines = [
         "# A Tercet model",
@@ -84,6 +92,8 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
 def _tasks(info: ModelInfo) -> str:
     lines = ["## Tasks", "", "| task | predicts | gear | on dev |", "|---|---|---|---|"]
     for name, task in info.tasks.items():
+        if task.like is not None:
+            continue
         for gear, spec in task.gears.items():
             figures = (info.metrics or {}).get(name, {}).get(gear, {})
             told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
@@ -109,7 +119,7 @@ def _figure(value: float | None) -> str:
 def _usage(info: ModelInfo) -> str:
     calls = ['vectors = model.embed(["A first sentence.", "A second one."])']
     for name, task in info.tasks.items():
-        if task.predicts:
+        if task.answers:
             inputs = '["A sentence."]' if "single" in task.gears else '[("A", "B")]'
             calls.append(f"model.predict({json.dumps(name)}, {inputs})")
     ours = ["import tercet", "", 'model = tercet.load("FOLDER")', *calls]

@@ -20,6 +20,7 @@ from tercet.objectives import (
     OBJECTIVES,
     MaskedLanguageModel,
     PredictiveObjective,
+    TeacherVectors,
     VectorObjective,
 )
 from tercet.specs import (
@@ -36,6 +37,7 @@ from tercet.specs import (
     PoolingName,
     SharedSpec,
     TaskSpec,
+    TeacherVectorsSpec,
 )
 
 
@@ -53,11 +55,16 @@ class Network(nn.Module):
         self.masked_objectives: dict[tuple[str, Gear], MaskedLanguageModel] = {}
         self.heads = nn.ModuleDict()
         self.shared = nn.ModuleDict()
+        self.teacher_objectives: dict[tuple[str, Gear], TeacherVectors] = {}
         self._specs: dict[tuple[str, Gear], GearSpec] = {}
+        self._owners: dict[str, str] = {}
         for name, task in tasks.items():
             if hasattr(self.heads, name):
                 raise TercetError(f"no task can be called `{name}`: torch keeps that name.")
-            self.heads[name] = nn.ModuleDict()
+            if task.like is None:
+                self.heads[name] = nn.ModuleDict()
+            else:
+                self._owners[name] = task.like
             for gear, spec in task.gears.items():
                 self._add_gear(name, gear, spec, task)
 
@@ -67,11 +74,16 @@ class Network(nn.Module):
             self.masked_objectives[name, gear] = MaskedLanguageModel(share=spec.objective.share)
             self._add_masked_words()
             return
+        if isinstance(spec.objective, TeacherVectorsSpec):
+            self.teacher_objectives[name, gear] = TeacherVectors(distance=spec.objective.distance)
+            return
         if spec.head is None:
             self.vector_objectives[name, gear] = build_vector_objective(spec.objective)
             return
         objective = build_objective(spec.objective, task)
         self.objectives[name, gear] = objective
+        if task.like is not None:
+            return
         options = spec.head.model_dump(exclude={"kind"})
         if spec.head.kind == "layers":
             options["config"] = self.encoder.config
@@ -81,9 +93,7 @@ class Network(nn.Module):
         head = HEADS[spec.head.kind](
             width=self.encoder.config.width, outputs=objective.outputs, **options
         )
-        heads = self.heads[name]
-        assert isinstance(heads, nn.ModuleDict)
-        heads[gear] = head
+        self.heads_of(name)[gear] = head
 
     def _add_masked_words(self) -> None:
         config = self.encoder.config
@@ -109,10 +119,19 @@ class Network(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
+    def owner(self, task: str) -> str:
+        """The task whose heads a task trains: itself, or the one that it is like."""
+        return self._owners.get(task, task)
+
+    def heads_of(self, task: str) -> nn.ModuleDict:
+        """The heads that a task trains, by gear."""
+        heads = self.heads[self.owner(task)]
+        assert isinstance(heads, nn.ModuleDict)
+        return heads
+
     def head(self, task: str, gear: Gear) -> Callable[..., Tensor]:
         """The head of a task in one gear, with the shared layers that stand in it."""
-        heads = self.heads[task]
-        assert isinstance(heads, nn.ModuleDict)
+        heads = self.heads_of(task)
         shared = self._specs[task, gear].shared
         if shared is None:
             return heads[gear]

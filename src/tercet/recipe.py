@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -20,6 +20,7 @@ from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
     EvaluationSpec,
+    Gear,
     HeadSpec,
     ObjectiveSpec,
     SharedSpec,
@@ -65,7 +66,7 @@ class Recipe(Spec):
         """Check a parsed recipe; the first mistake is told with its path."""
         try:
             # By way of JSON, where strictness still lets a list be a tuple and 1 be 1.0.
-            return cls.model_validate_json(json.dumps(tree, default=str), strict=True)
+            return cls.model_validate_json(json.dumps(_filled_in(tree), default=str), strict=True)
         except ValidationError as error:
             raise TercetError(f"{where}: {_explain(cls, error.errors()[0])}") from error
 
@@ -78,6 +79,9 @@ class Recipe(Spec):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         _check_names("`published`", self.published or {}, self.tasks)
+        for name, task in self.tasks.items():
+            if task.like is not None:
+                check_like(name, task, self.tasks)
         shared = self._shared_layers()
         for stage in self.stages:
             apart = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
@@ -113,7 +117,7 @@ class Recipe(Spec):
         return set(found)
 
     def _check_evaluation(self, evaluation: EvaluationSpec) -> None:
-        predicting = [name for name, task in self.tasks.items() if task.predicts]
+        predicting = [name for name, task in self.tasks.items() if task.answers]
         _check_names("evaluation.tasks", evaluation.tasks or [], predicting)
         figures = [
             f"{name}.{metric}"
@@ -136,7 +140,7 @@ class Recipe(Spec):
 
     def scored_tasks(self, evaluation: EvaluationSpec) -> list[str]:
         """Names of the tasks that are scored on dev."""
-        predicting = [name for name, task in self.tasks.items() if task.predicts]
+        predicting = [name for name, task in self.tasks.items() if task.answers]
         return evaluation.tasks if evaluation.tasks is not None else predicting
 
 
@@ -147,6 +151,45 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
             raise ValueError(
                 f"{where} names task `{name}`, but the tasks are {', '.join(known)}"
                 f"{_suggest(name, known)}"
+            )
+
+
+_LIKE_KEYS = ("labels", "range", *get_args(Gear))
+
+
+def _filled_in(tree: dict[str, Any]) -> dict[str, Any]:
+    """A task that is like another has its labels, range and gears, unless it says otherwise."""
+    tasks = tree.get("tasks")
+    if not isinstance(tasks, dict):
+        return tree
+    return {**tree, "tasks": {name: _with_likeness(task, tasks) for name, task in tasks.items()}}
+
+
+def _with_likeness(task: Any, tasks: dict[str, Any]) -> Any:
+    other = tasks.get(str(task.get("like"))) if isinstance(task, dict) else None
+    if not isinstance(other, dict):
+        return task
+    return {**{key: other[key] for key in _LIKE_KEYS if other.get(key) is not None}, **task}
+
+
+def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None:
+    """Raise a ValueError unless the heads that a task trains are those of the task it is like."""
+    other = tasks.get(task.like or "")
+    if other is None or not other.answers:
+        known = [known for known, found in tasks.items() if found.answers]
+        _check_names(f"task `{name}` is like another, and `like`", [task.like or ""], known)
+        return
+    if (task.labels, task.range) != (other.labels, other.range):
+        raise ValueError(
+            f"task `{name}` has other labels than `{task.like}`, whose heads it trains"
+        )
+    for gear, spec in task.gears.items():
+        own = other.gears.get(gear)
+        same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)
+        if own is None or not same or spec.objective.kind != own.objective.kind:
+            raise ValueError(
+                f"task `{name}` has in gear `{gear}` another head, shared layers or kind of "
+                f"objective than `{task.like}`, whose heads it trains"
             )
 
 

@@ -33,6 +33,7 @@ from tercet.specs import (
     MeanSquaredErrorSpec,
     MultipleNegativesRankingSpec,
     SimCSESpec,
+    TeacherVectorsSpec,
     TripletSpec,
 )
 
@@ -87,7 +88,8 @@ def test_every_kind_of_the_recipe_builds_from_its_keys() -> None:
         BinnedCrossEntropySpec(bins=4),
     )
     on_vectors = (SimCSESpec(), MultipleNegativesRankingSpec(), TripletSpec())
-    known = {spec.kind for spec in (*predictive, *on_vectors, MaskedLanguageModelSpec())}
+    own_labels = (MaskedLanguageModelSpec(), TeacherVectorsSpec())
+    known = {spec.kind for spec in (*predictive, *on_vectors, *own_labels)}
     assert known == set(OBJECTIVES)
     outputs = {"cross-entropy": 2, "binned-cross-entropy": 4}
     for spec in predictive:

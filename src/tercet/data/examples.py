@@ -62,9 +62,9 @@ class Examples:
 def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     """Read all files of a split; bad rows fail, or are skipped where the recipe allows it."""
     data = resolve(task.data)
-    check_columns(task, data)
+    check_columns(task, data, split)
     files = find_split(data, split, data_dir)
-    collected = _Collected(data, LabelRule.of_task(task), labelled=task.predicts)
+    collected = _Collected(data, LabelRule.of_task(task), labelled=is_labelled(task, split))
     for path in files:
         collected.add(path)
     if collected.bad and data.on_bad_row == "fail":
@@ -74,10 +74,19 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     return collected.finish(files)
 
 
-def check_columns(task: TaskSpec, data: DataSpec) -> None:
+def is_labelled(task: TaskSpec, split: Split) -> bool:
+    """Whether a split's rows need labels; a teacher may give those of all training rows."""
+    return task.learns_labels if split == "train" else task.predicts
+
+
+def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     """Raise unless a resolved data block has the columns that the task's gears read."""
     texts = len(data.texts or ())
-    if task.predicts and data.label is None:
+    if split == "train" and data.pairs is not None:
+        if texts != 1:
+            raise TercetError(f"`data.pairs` are made of one text column, not of {texts}.")
+        texts = 2
+    if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
     for gear, spec in task.gears.items():
         needed = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.cache import Stored, cached, default_folder, hash_file
-from tercet.data.examples import BadRow, Examples, check_columns, read_examples
+from tercet.data.examples import BadRow, Examples, check_columns, is_labelled, read_examples
 from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
@@ -74,6 +74,27 @@ class TaskTable:
         lengths: NDArray[np.int64] = held.sum(axis=0)
         return lengths
 
+    def take(self, rows: NDArray[np.int64]) -> TaskTable:
+        """The table of the rows [m] alone, in their order."""
+        return replace(
+            self,
+            columns=tuple(column.take(rows) for column in self.columns),
+            labels=None if self.labels is None else self.labels[rows],
+            lines=self.lines[rows],
+            sources=self.sources[rows],
+        )
+
+    def paired(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> TaskTable:
+        """Pairs of the first column's texts at `first` [m] and `second` [m], without labels."""
+        texts = self.columns[0]
+        return replace(
+            self,
+            columns=(texts.take(first), texts.take(second)),
+            labels=None,
+            lines=self.lines[first],
+            sources=self.sources[first],
+        )
+
     def where(self, row: int) -> str:
         """The file and line of a row, for messages."""
         path = self.files[self.sources[row]]
@@ -118,19 +139,22 @@ def load_table(
 
     The cache goes by content: of files, tokenizer and the settings that decide rows and pieces.
     """
-    check_columns(task, resolve(task.data))
+    check_columns(task, resolve(task.data), split)
     files = find_split(task.data, split, data_dir)
 
     def make() -> Stored:
         examples = read_examples(task, split, data_dir)
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
-    key = _key(task, files, tokenizer, limit=limit)
+    labelled = is_labelled(task, split)
+    key = _key(task, files, tokenizer, limit=limit, labelled=labelled)
     return _restore(cached(cache_dir or default_folder(), key, make), files)
 
 
-def _key(task: TaskSpec, files: list[Path], tokenizer: Tokenizer, *, limit: int) -> str:
-    data = resolve(task.data).model_dump(mode="json", exclude={"layout", "train", "dev"})
+def _key(
+    task: TaskSpec, files: list[Path], tokenizer: Tokenizer, *, limit: int, labelled: bool
+) -> str:
+    data = resolve(task.data).model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"})
     parts = {
         "format": FORMAT,
         # A file's suffix decides how it is read; where it lies does not matter.
@@ -140,7 +164,7 @@ def _key(task: TaskSpec, files: list[Path], tokenizer: Tokenizer, *, limit: int)
         "data": data,
         "labels": task.labels,
         "range": task.range,
-        "labelled": task.predicts,
+        "labelled": labelled,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

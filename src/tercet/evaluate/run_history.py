@@ -73,7 +73,7 @@ def read_run(folder: Path) -> RunHistory:
     lines = _read_lines(folder / "metrics.jsonl")
     steps = [line for line in lines if "loss" in line]
     scores = [line for line in lines if "dev" in line]
-    tasks = {name: task for name, task in recipe.tasks.items() if task.predicts}
+    tasks = {name: task for name, task in recipe.tasks.items() if task.answers}
     return RunHistory(
         name=recipe.name,
         steps=max((line["step"] for line in lines), default=0),

@@ -12,6 +12,7 @@ from tercet.objectives.mean_absolute_error import MeanAbsoluteError
 from tercet.objectives.mean_squared_error import MeanSquaredError
 from tercet.objectives.multiple_negatives_ranking import MultipleNegativesRanking
 from tercet.objectives.simcse import SimCSE
+from tercet.objectives.teacher_vectors import TeacherVectors
 from tercet.objectives.triplet import Triplet
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "MultipleNegativesRanking",
     "PredictiveObjective",
     "SimCSE",
+    "TeacherVectors",
     "Triplet",
     "VectorObjective",
 ]
@@ -38,6 +40,7 @@ OBJECTIVES: dict[str, type[Any]] = {
     "hinge": Hinge,
     "binned-cross-entropy": BinnedCrossEntropy,
     "masked-language-model": MaskedLanguageModel,
+    "teacher-vectors": TeacherVectors,
     "simcse": SimCSE,
     "multiple-negatives-ranking": MultipleNegativesRanking,
     "triplet": Triplet,

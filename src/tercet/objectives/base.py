@@ -27,6 +27,19 @@ class PredictiveObjective(Protocol):
         """
         ...
 
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """Sum of the rows' distances from a teacher over `total`, in fp32.
+
+        targets: fp32 [n, classes], probabilities at the temperature, or [n, 1], grades
+        """
+        ...
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """Sum over rows of how far two outputs [n, outputs] are apart, over `total`, in fp32."""
+        ...
+
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, outputs] -> fp32: probabilities [n, classes] or [n], or grades [n]."""
         ...

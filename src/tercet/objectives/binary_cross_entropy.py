@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
+from tercet.objectives.soft import divergence, symmetric_divergence, two_classes
 
 
 class BinaryCrossEntropy:
@@ -26,6 +27,16 @@ class BinaryCrossEntropy:
             raw.float().squeeze(-1), labels.float(), reduction="sum"
         )
         return summed / total
+
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw [n, 1], targets [n, 2] -> scalar"""
+        return divergence(two_classes(raw), targets, temperature=temperature) / total
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, 1] -> scalar"""
+        return symmetric_divergence(two_classes(first), two_classes(second)) / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, 1] -> probability of class 1 [n]"""

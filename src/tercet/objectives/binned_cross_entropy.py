@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
+from tercet.objectives.soft import symmetric_divergence
 
 
 class BinnedCrossEntropy:
@@ -29,6 +30,16 @@ class BinnedCrossEntropy:
         share = (labels.float() - self._low) / (self._high - self._low)
         bins = (share * (self.outputs - 1)).round().long().clamp(0, self.outputs - 1)
         return functional.cross_entropy(raw.float(), bins, reduction="sum") / total
+
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw [n, bins], targets [n, 1]: grades, which have no temperature -> scalar"""
+        return self.loss(raw, targets.squeeze(-1), total=total)
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, bins] -> scalar"""
+        return symmetric_divergence(first, second) / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, bins] -> the expected grade [n]"""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
+from tercet.objectives.soft import divergence, symmetric_divergence
 
 
 class CrossEntropy:
-    """One number a class, softmax; labels are class numbers from 0."""
+    """One number a class, softmax; labels are class numbers from 0.
+
+    label_smoothing: how much of a label is spread over all classes alike
+    ordinal: or over those nearby, by softmax(-ordinal * squared distance), as soft ordinal vectors
+        have it (Diaz and Marathe, 2019)
+    """
 
     def __init__(
         self,
@@ -18,18 +25,36 @@ class CrossEntropy:
         classes: int | None,
         label_range: Range | None = None,
         label_smoothing: float = 0.0,
+        ordinal: float | None = None,
     ) -> None:
         if classes is None or classes < 2:
             raise TercetError(f"objective `cross-entropy` needs two or more classes, not {classes}")
         self.outputs = classes
         self._label_smoothing = label_smoothing
+        self._ordinal = ordinal
 
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """raw [n, classes], labels [n] -> scalar"""
+        targets = labels if self._ordinal is None else self._spread(labels, self._ordinal)
         summed = functional.cross_entropy(
-            raw.float(), labels, reduction="sum", label_smoothing=self._label_smoothing
+            raw.float(), targets, reduction="sum", label_smoothing=self._label_smoothing
         )
         return summed / total
+
+    def _spread(self, labels: Tensor, ordinal: float) -> Tensor:
+        """labels [n] -> probabilities [n, classes]"""
+        places = torch.arange(self.outputs, device=labels.device)
+        return (-ordinal * (places - labels[:, None]).square().float()).softmax(dim=-1)
+
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw, targets [n, classes] -> scalar"""
+        return divergence(raw, targets, temperature=temperature) / total
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, classes] -> scalar"""
+        return symmetric_divergence(first, second) / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, classes] -> probabilities [n, classes]"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from torch import Tensor
+from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
@@ -57,6 +58,16 @@ class GradedObjective(ABC):
         """raw [n, 1], labels [n] on their own range -> scalar"""
         targets = self._grades.to_targets(labels)
         return self.sum_of_distances(raw.float().squeeze(-1), targets) / total
+
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
+        return self.loss(raw, targets.squeeze(-1), total=total)
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, 1] -> scalar: their squared distance"""
+        return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""

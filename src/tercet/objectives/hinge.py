@@ -30,6 +30,16 @@ class Hinge:
         sides = 2.0 * (labels > self._middle).float() - 1.0
         return functional.relu(self._margin - sides * raw.float().squeeze(-1)).sum() / total
 
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
+        return self.loss(raw, targets.squeeze(-1), total=total)
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, 1] -> scalar: their squared distance"""
+        return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
+
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""
         return self._grades.to_labels(raw.squeeze(-1))

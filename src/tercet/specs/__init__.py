@@ -17,7 +17,7 @@ from tercet.specs.base import (
     Spec,
     Surgery,
 )
-from tercet.specs.data import DataSpec, EncoderSpec, SubsetSpec
+from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
 from tercet.specs.heads import (
     MASKED_WORDS,
     WITH_EXEMPLARS,
@@ -43,6 +43,7 @@ from tercet.specs.objectives import (
     MultipleNegativesRankingSpec,
     ObjectiveSpec,
     SimCSESpec,
+    TeacherVectorsSpec,
     TripletSpec,
 )
 from tercet.specs.stages import (
@@ -53,6 +54,7 @@ from tercet.specs.stages import (
     StageSpec,
 )
 from tercet.specs.tasks import GearSpec, TaskSpec
+from tercet.specs.teacher import TeacherSpec
 
 __all__ = [
     "MASKED_WORDS",
@@ -88,6 +90,7 @@ __all__ = [
     "NearestHeadSpec",
     "ObjectiveSpec",
     "OptimiserSpec",
+    "PairsSpec",
     "PoolingName",
     "Positive",
     "ScheduleSpec",
@@ -99,5 +102,7 @@ __all__ = [
     "SubsetSpec",
     "Surgery",
     "TaskSpec",
+    "TeacherSpec",
+    "TeacherVectorsSpec",
     "TripletSpec",
 ]

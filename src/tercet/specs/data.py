@@ -29,6 +29,26 @@ class SubsetSpec(Spec):
     """Drawn with replacement so that every class is as likely; else without, all rows alike."""
 
 
+class PairsSpec(Spec):
+    """Pairs made of single sentences, for a teacher to label."""
+
+    random: Annotated[int, Field(ge=0)] = 0
+    """How many pairs of two sentences drawn at random."""
+    nearest: Annotated[int, Field(ge=0)] = 0
+    """How many pairs of a sentence and one of those nearest to it, by the encoder's vectors before
+    training."""
+    among: Count = 10
+    """Of how many nearest ones it is drawn."""
+    seed: Annotated[int, Field(ge=0)] = 11711
+    """Of its own, so that runs with other seeds have the same pairs."""
+
+    @model_validator(mode="after")
+    def _makes_some(self) -> Self:
+        if not (self.random or self.nearest):
+            raise ValueError("needs `random` or `nearest`, how many pairs to make")
+        return self
+
+
 class DataSpec(Spec):
     layout: str | None = None
     """A known layout (`cs224n-sst`, ...), which fills in files, columns and format."""
@@ -52,6 +72,8 @@ class DataSpec(Spec):
     """A row without text or label: fail, or skip, count and report it."""
     limit: Count | None = None
     """Only the first rows of each file, for trials."""
+    pairs: PairsSpec | None = None
+    """Make pairs of the training files' sentences; their labels are a teacher's."""
 
     @field_validator("train", "dev", mode="before")
     @classmethod
@@ -71,4 +93,6 @@ class DataSpec(Spec):
             raise ValueError("needs `texts`, the text columns, where there is no `layout`")
         if self.texts is not None and not 1 <= len(self.texts) <= 3:
             raise ValueError("`texts` names one, two or three columns")
+        if self.pairs is not None and self.texts is not None and len(self.texts) != 1:
+            raise ValueError("`pairs` are made of one text column")
         return self

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tercet.specs.base import Interval, Positive, Share, Spec
 
@@ -12,6 +12,16 @@ from tercet.specs.base import Interval, Positive, Share, Spec
 class CrossEntropySpec(Spec):
     kind: Literal["cross-entropy"] = "cross-entropy"
     label_smoothing: Share = 0.0
+    """How much of a label is spread over all classes alike."""
+    ordinal: Positive | None = None
+    """Classes stand in an order, and a label is spread over its neighbours: by exp(-ordinal *
+    squared distance)."""
+
+    @model_validator(mode="after")
+    def _spreads_once(self) -> Self:
+        if self.ordinal is not None and self.label_smoothing > 0.0:
+            raise ValueError("`ordinal` and `label_smoothing` both spread labels: set one of them")
+        return self
 
 
 class BinaryCrossEntropySpec(Spec):
@@ -47,6 +57,12 @@ class MaskedLanguageModelSpec(Spec):
     """Of the words of a sentence, how many are masked; at least one is."""
 
 
+class TeacherVectorsSpec(Spec):
+    kind: Literal["teacher-vectors"] = "teacher-vectors"
+    distance: Literal["cosine", "euclidean"] = "cosine"
+    """1 - cosine, or the mean square of the differences."""
+
+
 class SimCSESpec(Spec):
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
@@ -71,6 +87,7 @@ ObjectiveSpec = Annotated[
     | HingeSpec
     | BinnedCrossEntropySpec
     | MaskedLanguageModelSpec
+    | TeacherVectorsSpec
     | SimCSESpec
     | MultipleNegativesRankingSpec
     | TripletSpec,
@@ -78,5 +95,5 @@ ObjectiveSpec = Annotated[
 ]
 ON_VECTORS = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
 """Objectives that compare vectors."""
-UNLABELLED = (*ON_VECTORS, MaskedLanguageModelSpec)
+UNLABELLED = (*ON_VECTORS, MaskedLanguageModelSpec, TeacherVectorsSpec)
 """Objectives that need neither labels nor a head of the recipe's."""

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Spec
+from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
 from tercet.specs.heads import (
     FITTING,
@@ -17,6 +17,7 @@ from tercet.specs.heads import (
     SharedSpec,
 )
 from tercet.specs.objectives import ON_VECTORS, UNLABELLED, ObjectiveSpec
+from tercet.specs.teacher import WHOLE, TeacherSpec
 
 
 class GearSpec(Spec):
@@ -27,6 +28,9 @@ class GearSpec(Spec):
     objective: ObjectiveSpec
     weight: Positive = 1.0
     """Factor on this gear's loss."""
+    r_drop: Annotated[float, Field(ge=0.0)] = 0.0
+    """Rows go through twice, under different dropout, and this is the factor on how far the two
+    predictions are apart (R-Drop)."""
 
     @property
     def predicts(self) -> bool:
@@ -45,6 +49,8 @@ class GearSpec(Spec):
             raise ValueError(f"objective `{kind}` takes no `head`")
         if self.predicts and self.head is None:
             raise ValueError(f"objective `{kind}` needs a `head`")
+        if not self.predicts and self.r_drop > 0.0:
+            raise ValueError(f"`r_drop` compares predictions, and objective `{kind}` has none")
         if self.shared is not None and (self.head is None or self.head.kind not in SHARING):
             fitting = ", ".join(f"`{name}`" for name in SHARING)
             raise ValueError(f"`shared` layers stand in heads of kind {fitting} only")
@@ -53,6 +59,13 @@ class GearSpec(Spec):
 
 class TaskSpec(Spec):
     data: DataSpec
+    like: str | None = None
+    """Another task, whose heads this one trains on further data; labels, range and gears are that
+    one's, and so is the score on dev."""
+    teacher: TeacherSpec | None = None
+    """A trained model whose outputs this task learns from, beside its labels or instead."""
+    held_out: Share = 0.0
+    """Share of the training rows that are left out, for `calibrate` to fit temperatures on."""
     labels: Annotated[list[str], Field(min_length=2)] | None = None
     """Names of the classes, in the order of their numbers from 0."""
     range: Interval | None = None
@@ -90,6 +103,17 @@ class TaskSpec(Spec):
         return any(spec.predicts for spec in self.gears.values())
 
     @property
+    def answers(self) -> bool:
+        """Whether it has heads of its own that predict."""
+        return self.predicts and self.like is None
+
+    @property
+    def learns_labels(self) -> bool:
+        """Whether training reads labels; a teacher's are not read but made."""
+        taught = self.teacher is not None and self.teacher.weight == WHOLE
+        return self.predicts and not taught
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """What predictions of this task are measured by; the first stands for it by default."""
         if self.labels is None:
@@ -110,6 +134,7 @@ class TaskSpec(Spec):
             raise ValueError("`labels` names a class twice")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
+        _check_sources(self)
         for gear, spec in self.gears.items():
             _check_gear(self, gear, spec)
         if self.chosen_metric not in self.metrics:
@@ -128,8 +153,10 @@ def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
         raise ValueError(f"objective `{kind}` needs exactly two `labels`")
     if kind in _ON_GRADES and task.range is None:
         raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
-    if kind == "masked-language-model" and (task.predicts or _count(task, kind) > 1):
+    if kind in _WITH_OWN_LABELS and (task.predicts or _count(task, _WITH_OWN_LABELS) > 1):
         raise ValueError(f"objective `{kind}` stands in one gear of a task without labels")
+    if kind == "teacher-vectors" and (task.teacher is None or gear == "cross"):
+        raise ValueError(f"objective `{kind}` needs a `teacher`, and gear `single` or `bi`")
     if spec.head is not None and spec.head.kind not in FITTING[gear]:
         fitting = " or ".join(f"`{name}`" for name in FITTING[gear])
         raise ValueError(f"gear `{gear}` needs a head of kind {fitting}, not `{spec.head.kind}`")
@@ -142,5 +169,26 @@ def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
 _ON_GRADES = ("mean-squared-error", "mean-absolute-error", "hinge", "binned-cross-entropy")
 
 
-def _count(task: TaskSpec, kind: str) -> int:
-    return sum(spec.objective.kind == kind for spec in task.gears.values())
+_WITH_OWN_LABELS = ("masked-language-model", "teacher-vectors")
+"""Objectives that make what they are compared with themselves."""
+
+
+def _count(task: TaskSpec, kinds: tuple[str, ...]) -> int:
+    return sum(spec.objective.kind in kinds for spec in task.gears.values())
+
+
+def _check_sources(task: TaskSpec) -> None:
+    """What a task learns from must be there: labels, a teacher, or both."""
+    keeps = any(spec.objective.kind == "teacher-vectors" for spec in task.gears.values())
+    if task.teacher is not None and not task.predicts and not keeps:
+        raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
+    if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
+        raise ValueError("`data.pairs` have no labels: they need a `teacher` with `weight = 1`")
+    if task.learns_labels:
+        return
+    if task.subset is not None and task.subset.balanced:
+        raise ValueError("`subset.balanced` needs labels, and the teacher gives all of them")
+    if task.held_out > 0.0:
+        raise ValueError("`held_out` rows are for calibration, which needs labels")
+    if any(isinstance(spec.head, WITH_EXEMPLARS) for spec in task.gears.values()):
+        raise ValueError("a head with exemplars needs labels, and the teacher gives all of them")

@@ -33,7 +33,7 @@ class Backward:
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
         network = self._losses.network
         body = [p for p in network.encoder.parameters() if p.requires_grad]
-        heads = {task: [*network.heads[task].parameters()] for task in tasks}
+        heads = {task: [*network.heads_of(task).parameters()] for task in tasks}
         for task in tasks:
             for name in sorted(network.shared_by(task)):
                 heads[task] += network.shared[name].parameters()

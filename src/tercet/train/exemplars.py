@@ -15,7 +15,7 @@ from tercet.train.losses import Losses
 def fill_exemplars(losses: Losses, task: str, *, seed: int) -> None:
     """Give a task's heads that keep exemplars the vectors of training sentences."""
     table = losses.tables[task]
-    for head in losses.network.heads[task].children():
+    for head in losses.network.heads_of(task).children():
         if not isinstance(head, ExemplarHead | NearestHead):
             continue
         assert table.labels is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from tercet.specs import Gear, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Tokens, concatenate
 from tercet.train.distributed import World
+from tercet.train.head_loss import Targets, head_loss, with_targets
 from tercet.train.masking import Masking
 
 
@@ -25,8 +26,9 @@ class Batch:
     """What one process reads of a batch, still on the host.
 
     tokens: of each gear of the task; no gear where this process has no rows
-    labels: int64 classes or float32 grades [own rows]; int64 [2, masked], places and words, where
-        words are masked; None for tasks without labels
+    labels: int64 classes or float32 grades [own rows], with a teacher's targets as `with_targets`
+        puts them; int64 [2, masked], places and words, where words are masked; None for tasks
+        without labels
     first, own, rows: where its own rows begin, how many they are, and those of all processes
     total: rows of the step over all processes, so that losses and gradients add up
     """
@@ -51,6 +53,8 @@ class Losses:
     max_tokens: int
     world: World
     masking: Masking | None = None
+    targets: Mapping[str, Targets] = field(default_factory=dict)
+    """Of tasks with a teacher, what it gives for every row of their table."""
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
@@ -59,8 +63,10 @@ class Losses:
         own = rows[first:last]
         gears = self.tasks[task].gears if len(own) else ()
         tokens = {gear: self._tokens(task, gear, own) for gear in gears}
-        known = self.tables[task].labels
-        labels = None if known is None else torch.from_numpy(known[own])
+        known, taught = self.tables[task].labels, self.targets.get(task)
+        labels = with_targets(
+            None if known is None else known[own], None if taught is None else taught[own]
+        )
         for gear in gears:
             if (objective := self.network.masked_objectives.get((task, gear))) is not None:
                 assert self.masking is not None
@@ -111,8 +117,15 @@ class Losses:
                 count=tokens.count,
                 total=batch.total * (tokens.used // batch.own),
             )
+        if (kept := self.network.teacher_objectives.get((batch.task, gear))) is not None:
+            vectors = self.network.vectors(tokens)
+            # A row's targets lie side by side, its columns' vectors one after the other.
+            targets = labels.view(batch.own, -1, vectors.shape[-1]).transpose(0, 1).flatten(0, 1)
+            total = batch.total * (tokens.used // batch.own)
+            return kept.loss(vectors, targets, total=total)
         raw = self.network.outputs(batch.task, gear, tokens)
-        return self.network.objectives[batch.task, gear].loss(raw, labels, total=batch.total)
+        objective = self.network.objectives[batch.task, gear]
+        return head_loss(objective, self.tasks[batch.task], gear, raw, labels, total=batch.total)
 
     def _vector_loss(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> Tensor:
         columns = self._columns(batch, gear, tokens)
@@ -131,6 +144,8 @@ class Losses:
 
     def _tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> Tokens:
         longest = min(self.max_tokens, self.tasks[task].max_tokens or self.max_tokens)
+        if self.tasks[task].gears[gear].r_drop > 0.0:
+            own = np.concatenate([own, own])
         tokens = self.tables[task].tokens(
             own, gear=gear, template=self.template, max_tokens=longest
         )

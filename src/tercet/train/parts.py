@@ -33,7 +33,7 @@ def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> N
     trains = [name for name, parameter in network.named_parameters() if parameter.requires_grad]
     moves = any(name.startswith("encoder.") for name in trains)
     for task in tasks:
-        if moves and any(isinstance(part, Exemplars) for part in network.heads[task].modules()):
+        if moves and any(isinstance(part, Exemplars) for part in network.heads_of(task).modules()):
             raise TercetError(
                 f"stage `{stage.name}` trains the encoder, and task `{task}` keeps exemplars as "
                 "the encoder sees them at the stage's start; put `encoder` into `freeze`."
@@ -47,7 +47,8 @@ def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> N
 
 def _of_task(network: Network, task: str) -> list[str]:
     """The names that the parameters of a task's heads begin with, shared layers included."""
-    return [f"heads.{task}.", *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
+    own = f"heads.{network.owner(task)}."
+    return [own, *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
 
 
 def set_modes(network: Network) -> None:

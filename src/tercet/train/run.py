@@ -228,7 +228,7 @@ class Run:
     def _scorer(
         self, network: Network, tokenizer: Tokenizer, dev: dict[str, TaskTable]
     ) -> Callable[[StageSpec], tuple[Metrics, float]] | None:
-        if not any(task.predicts for task in self.recipe.tasks.values()):
+        if not any(task.answers for task in self.recipe.tasks.values()):
             return None
 
         def score(stage: StageSpec) -> tuple[Metrics, float]:

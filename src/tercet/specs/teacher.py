@@ -1,0 +1,33 @@
+"""A teacher: a trained model whose outputs a task learns from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from tercet.specs.base import Gear, Positive, Spec
+
+WHOLE = 1.0
+"""The weight of a teacher that gives all the labels."""
+
+
+class TeacherSpec(Spec):
+    folder: Annotated[list[str], Field(min_length=1)]
+    """A model folder, a run folder, or a name of `tercet weights`; the outputs of several are
+    averaged."""
+    recipe: str | None = None
+    """The recipe that makes it: `tercet reproduce --from-scratch` trains it first."""
+    task: str | None = None
+    """Which of its tasks teaches; the one whose heads this task trains, when left out."""
+    gears: Annotated[list[Gear], Field(min_length=1)] | None = None
+    """Which of its gears teach, averaged; the most exact when left out."""
+    temperature: Positive = 1.0
+    """What outputs of classifiers are divided by, the teacher's and the student's alike."""
+    weight: Annotated[float, Field(gt=0.0, le=WHOLE)] = 0.5
+    """Share of the teacher in the loss; the rest is the labels'. At 1 no labels are read."""
+
+    @field_validator("folder", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
