@@ -7,8 +7,7 @@ nine; tasks with splits choose it on their dev split, or by folds of train where
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,6 +19,7 @@ from tercet.data.files import MissingFileError
 from tercet.data.senteval import FoldedTask, Labelled, SplitTask, read_folded, read_split
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.corpus import Corpus
+from tercet.evaluate.logistic import Bools, Ints, Regressions
 from tercet.evaluate.metrics import classification_metrics
 from tercet.evaluate.results import Figure, Missing
 from tercet.infer.engine import Floats
@@ -28,11 +28,8 @@ TransferTask = Literal["MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC"]
 TRANSFER_TASKS: tuple[TransferTask, ...] = get_args(TransferTask)
 PENALTIES = tuple(2.0**power for power in range(-2, 4))
 """SentEval's grid of C, the inverse of the penalty."""
-FOLDS, INNER_FOLDS = 10, 5
+FOLDS = 10
 SEED = 1111
-STEPS = 100
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,32 +93,37 @@ def evaluate_transfer(
 def _measure_folds(corpus: Corpus, name: FoldedTask, data_dir: Path) -> TransferResult:
     rows = read_folded(name, data_dir)
     vectors, labels = corpus.embed(rows.texts[0]), rows.labels
-    predicted = np.empty_like(labels)
-    penalties = []
-    for fold, (train, test) in enumerate(_folds(vectors, labels, FOLDS), start=1):
-        penalty = _choose_by_folds(vectors[train], labels[train], INNER_FOLDS)
-        fitted = _Classifier(vectors[train], labels[train]).fit(penalty)
-        predicted[test] = fitted.predict(vectors[test])
-        penalties.append(penalty)
-        if corpus.tell is not None:
-            corpus.tell(f"folds of {name}", fold, FOLDS)
-    return _result(labels, predicted, penalties, ("accuracy",))
+    used = _folds(labels)
+    inner, held = np.zeros((2, len(labels), FOLDS, FOLDS), bool)
+    for fold in range(FOLDS):
+        train = np.flatnonzero(used[:, fold])
+        inner[train, fold] = _folds(labels[train])
+        held[train, fold] = ~inner[train, fold]
+    hits = _accuracies(
+        vectors, labels, inner.reshape(len(labels), -1), held.reshape(len(labels), -1)
+    )
+    chosen = hits.reshape(FOLDS, FOLDS, -1).mean(axis=1).argmax(axis=1)
+    said = Regressions(vectors, labels, used=used, penalties=PENALTIES).predict(vectors)
+    fold_of = (~used).argmax(axis=1)
+    predicted = said[np.arange(len(labels)), fold_of, chosen[fold_of]]
+    return _result(labels, predicted, [PENALTIES[place] for place in chosen], ("accuracy",))
 
 
 def _measure_split(corpus: Corpus, name: SplitTask, data_dir: Path) -> TransferResult:
     train, test = read_split(name, "train", data_dir), read_split(name, "test", data_dir)
     dev = read_split(name, "dev", data_dir) if name == "SST-2" else None
     vectors = _features(corpus, train)
-    classifier = _Classifier(vectors, train.labels)
+    all_rows = np.ones((len(vectors), 1), bool)
+    fits = Regressions(vectors, train.labels, used=all_rows, penalties=PENALTIES)
     if dev is None:
-        penalty = _choose_by_folds(vectors, train.labels, FOLDS)
+        used = _folds(train.labels)
+        scores = _accuracies(vectors, train.labels, used, ~used).mean(axis=0)
     else:
-        seen = _features(corpus, dev)
-        scores = [classifier.fit(penalty).score(seen, dev.labels) for penalty in PENALTIES]
-        penalty = PENALTIES[int(np.argmax(scores))]
-    predicted = classifier.fit(penalty).predict(_features(corpus, test))
+        scores = (fits.predict(_features(corpus, dev))[:, 0] == dev.labels[:, None]).mean(axis=0)
+    chosen = int(scores.argmax())
+    predicted = fits.predict(_features(corpus, test))[:, 0, chosen]
     metrics = ("accuracy", "f1") if name == "MRPC" else ("accuracy",)
-    return _result(test.labels, predicted, [penalty], metrics)
+    return _result(test.labels, predicted, [PENALTIES[chosen]], metrics)
 
 
 def _features(corpus: Corpus, rows: Labelled) -> Floats:
@@ -132,48 +134,23 @@ def _features(corpus: Corpus, rows: Labelled) -> Floats:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-class _Classifier:
-    """Logistic regression on rows [n, width]; each fit starts from the one before it."""
-
-    def __init__(self, vectors: Floats, labels: Ints) -> None:
-        from sklearn.linear_model import LogisticRegression
-
-        self.vectors = vectors
-        self.labels = labels
-        self.model = LogisticRegression(warm_start=True, max_iter=STEPS)
-
-    def fit(self, penalty: float) -> _Classifier:
-        from sklearn.exceptions import ConvergenceWarning
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            self.model.set_params(C=penalty).fit(self.vectors, self.labels)
-        return self
-
-    def predict(self, vectors: Floats) -> Ints:
-        predicted: Ints = self.model.predict(vectors)
-        return predicted
-
-    def score(self, vectors: Floats, labels: Ints) -> float:
-        return float(np.mean(self.predict(vectors) == labels))
+def _accuracies(vectors: Floats, labels: Ints, used: Bools, held: Bools) -> NDArray[np.float64]:
+    """Of each set of rows and each penalty, on the rows held from it; used, held [n, sets]."""
+    said = Regressions(vectors, labels, used=used, penalties=PENALTIES).predict(vectors)
+    right = (said == labels[:, None, None]) & held[:, :, None]
+    shares: NDArray[np.float64] = right.sum(axis=0) / held.sum(axis=0)[:, None]
+    return shares
 
 
-def _choose_by_folds(vectors: Floats, labels: Ints, count: int) -> float:
-    """The penalty with the highest accuracy over folds of the rows."""
-    scores = np.zeros(len(PENALTIES))
-    for train, test in _folds(vectors, labels, count):
-        classifier = _Classifier(vectors[train], labels[train])
-        seen, truth = vectors[test], labels[test]
-        scores += [classifier.fit(penalty).score(seen, truth) for penalty in PENALTIES]
-    return PENALTIES[int(scores.argmax())]
-
-
-def _folds(vectors: Floats, labels: Ints, count: int) -> Iterator[tuple[Ints, Ints]]:
-    """Train and test rows of each fold, classes in like shares."""
+def _folds(labels: Ints) -> Bools:
+    """The rows that each fold trains on, classes in like shares: [n, folds]."""
     from sklearn.model_selection import StratifiedKFold
 
-    splitter = StratifiedKFold(n_splits=count, shuffle=True, random_state=SEED)
-    yield from splitter.split(vectors, labels)
+    used = np.zeros((len(labels), FOLDS), bool)
+    splitter = StratifiedKFold(n_splits=FOLDS, shuffle=True, random_state=SEED)
+    for fold, (train, _) in enumerate(splitter.split(labels, labels)):
+        used[train, fold] = True
+    return used
 
 
 def _result(
