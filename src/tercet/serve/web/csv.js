@@ -1,0 +1,18 @@
+// Tables as CSV, as RFC 4180 has it.
+
+import { make } from "./dom.js";
+
+export function toCsv(header, rows) {
+  return [header, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
+}
+
+function field(value) {
+  const text = String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export function download(name, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}

@@ -1,0 +1,5 @@
+// Sentences, one a line.
+
+export function linesOf(field) {
+  return field.value.split("\n").map((line) => line.trim()).filter(Boolean);
+}

@@ -1,0 +1,117 @@
+// Tab: a list as a table to sort, its closest pairs, and a map.
+
+import { likeliest } from "./bars.js";
+import { download, toCsv } from "./csv.js";
+import { find, make } from "./dom.js";
+import { count, decimal, percent, title } from "./format.js";
+import { startJob } from "./job.js";
+import { linesOf } from "./lines.js";
+import { sentenceMap } from "./map.js";
+import { sortableTable } from "./table.js";
+import { neighbours, plane } from "./vectors.js";
+import { Refused } from "./server.js";
+
+const MOST = 2000;
+const PAIRS = 10;
+
+/** tasks: those that read one sentence */
+export function startList(panel, server, tasks) {
+  const results = find(".results", panel);
+  startJob(find("form", panel), async (watch) => {
+    const texts = linesOf(find("textarea", panel));
+    if (texts.length === 0) return "Paste some lines first.";
+    if (texts.length > MOST) throw new Refused(`Here up to ${MOST} lines are read, and these are ${texts.length}.`);
+    const vectors = await server.embed(texts, { watch });
+    const found = [];
+    for (const task of tasks) found.push(await server.predict(task, texts, { watch }));
+    const { nearest, closest } = await neighbours(vectors, { pairs: PAIRS, signal: watch.signal });
+    const rows = texts.map((text, place) => {
+      return { number: place + 1, text, found: found.map((each) => each[place]), nearest: nearest[place] };
+    });
+    const sights = [];
+    if (texts.length > 2) sights.push(mapPart(rows, vectors, tasks));
+    if (texts.length > 1) sights.push(pairsPart(closest, texts));
+    results.replaceChildren(make("div", { class: "sights" }, ...sights), tablePart(rows, texts, tasks, watch.say));
+    return `${count(texts.length, "line")} laid out.`;
+  });
+}
+
+function tablePart(rows, texts, tasks, tell) {
+  const columns = [
+    { title: "Line", value: ({ number }) => number, show: ({ number }) => String(number), number: true, first: "ascending" },
+    { title: "Sentence", value: ({ text }) => text, show: ({ text }) => text, heads: true },
+    ...tasks.map(taskColumn),
+    ...nearestColumns(texts),
+  ];
+  const table = sortableTable({ caption: "Every line. A header sorts by its column.", columns, rows, tell });
+  const save = make("button", { type: "button", class: "plain" }, "Download CSV");
+  save.addEventListener("click", () => download("tercet.csv", csvOf(table.rows(), texts, tasks)));
+  const heading = make("div", { class: "above" }, make("h3", {}, "Lines"), save);
+  return make("section", {}, heading, table.element);
+}
+
+/** Classes sort by their order, then by how sure the prediction is. */
+function taskColumn({ name, labels }, task) {
+  const column = { title: title(name), number: true };
+  if (!labels) return { ...column, value: ({ found }) => found[task], show: ({ found }) => decimal(found[task]) };
+  const sure = ({ found }) => Math.max(...found[task]);
+  return {
+    title: title(name),
+    first: "descending",
+    value: (row) => likeliest(row.found[task]) + sure(row),
+    show: (row) =>
+      make("span", {}, labels[likeliest(row.found[task])], make("span", { class: "note" }, percent(sure(row)))),
+  };
+}
+
+function nearestColumns(texts) {
+  const exists = ({ nearest }) => nearest.place >= 0;
+  const text = ({ nearest }) => `${nearest.place + 1}. ${texts[nearest.place]}`;
+  const cosine = ({ nearest }) => nearest.cosine;
+  const where = (get) => (row) => (exists(row) ? get(row) : null);
+  return [
+    { title: "Nearest other line", value: where(({ nearest }) => texts[nearest.place]), show: (row) => where(text)(row) ?? "" },
+    { title: "Cosine", value: where(cosine), show: (row) => (exists(row) ? decimal(cosine(row)) : ""), number: true },
+  ];
+}
+
+function csvOf(rows, texts, tasks) {
+  const header = tasks.flatMap(({ name, labels }) => (labels ? [name, `${name} probability`] : [name]));
+  const predicted = ({ found }) =>
+    tasks.flatMap(({ labels }, task) =>
+      labels ? [labels[likeliest(found[task])], Math.max(...found[task])] : [found[task]],
+    );
+  const near = ({ nearest: { place, cosine } }) => (place < 0 ? ["", "", ""] : [place + 1, texts[place], cosine]);
+  return toCsv(
+    ["line", "sentence", ...header, "nearest line", "nearest sentence", "cosine"],
+    rows.map((row) => [row.number, row.text, ...predicted(row), ...near(row)]),
+  );
+}
+
+function pairsPart(closest, texts) {
+  const line = (place) => make("p", {}, `${place + 1}. ${texts[place]}`);
+  const rows = closest.map(({ first, second, cosine }) =>
+    make("tr", {}, make("td", { class: "number" }, decimal(cosine)), make("td", {}, line(first), line(second))),
+  );
+  const headers = [["Cosine", { class: "number" }], ["Lines", {}]];
+  const table = make(
+    "table",
+    { class: "pairs" },
+    make("caption", {}, `The ${count(closest.length, "pair")} whose vectors are nearest.`),
+    make("thead", {}, make("tr", {}, ...headers.map(([name, kind]) => make("th", { scope: "col", ...kind }, name)))),
+    make("tbody", {}, ...rows),
+  );
+  return make("section", {}, make("h3", {}, "Closest pairs"), table);
+}
+
+function mapPart(rows, vectors, tasks) {
+  const task = tasks.findIndex(({ labels }) => labels);
+  const labels = task < 0 ? [] : tasks[task].labels;
+  const { places, shares } = plane(vectors);
+  const points = rows.map(({ number, text, found }, place) => {
+    const group = task < 0 ? 0 : likeliest(found[task]);
+    const note = `line ${number}${task < 0 ? "" : `, ${labels[group]}`}`;
+    return { text, note, group, place: places[place] };
+  });
+  return make("section", {}, make("h3", {}, "Map"), sentenceMap({ points, groups: labels, shares }));
+}

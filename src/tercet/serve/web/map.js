@@ -1,0 +1,127 @@
+// Sentences as points on a plane. One stop for the Tab key; arrows walk from point to point.
+
+import { make, makeSvg } from "./dom.js";
+import { percent } from "./format.js";
+
+const WIDTH = 560;
+const HEIGHT = 400;
+const MARGIN = 26;
+// One for each group, so that colour is not all that tells groups apart.
+const SHAPES = [
+  "M0-6A6 6 0 1 1 0 6A6 6 0 1 1 0-6Z",
+  "M-5-5H5V5H-5Z",
+  "M0-7L6.5 5H-6.5Z",
+  "M0-7L7 0L0 7L-7 0Z",
+  "M0 7L6.5-5H-6.5Z",
+  "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
+];
+const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [1, 1], ArrowDown: [1, -1] };
+
+/**
+ * points: [{ text, note, place: [x, y], group }], group a number into groups, or -1
+ * groups: names
+ */
+export function sentenceMap({ points, groups, shares }) {
+  const line = make("p", { class: "pointed" }, "Point at a mark, or walk with the arrow keys, to read its sentence.");
+  const spots = fit(points.map(({ place }) => place));
+  const marks = points.map((point, number) => pointMark(point, spots[number]));
+  const plane = makeSvg(
+    "svg",
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "group",
+      "aria-label": `Map of ${points.length} sentences; arrow keys walk from one to the next`,
+    },
+    ...marks,
+  );
+  const show = (number) => {
+    marks.forEach((mark, other) => {
+      mark.classList.toggle("shown", other === number);
+      mark.setAttribute("tabindex", other === number ? "0" : "-1");
+    });
+    const { text, note } = points[number];
+    line.replaceChildren(text, ...(note ? [" ", make("span", { class: "note" }, note)] : []));
+  };
+  marks[0].setAttribute("tabindex", "0");
+  plane.addEventListener("pointermove", (event) => show(nearestSpot(plane, spots, event)));
+  plane.addEventListener("click", (event) => show(nearestSpot(plane, spots, event)));
+  plane.addEventListener("focusin", (event) => show(marks.indexOf(event.target)));
+  walkByArrows(plane, marks, spots);
+  const held = `The two directions in which the vectors differ most hold ${percent(shares[0] + shares[1])} of their variance.`;
+  return make(
+    "figure",
+    { class: "map" },
+    make("div", { class: "plane" }, plane),
+    line,
+    ...legend(groups),
+    make("figcaption", {}, `Principal components of the vectors. ${held}`),
+  );
+}
+
+function pointMark({ text, note, group }, [x, y]) {
+  const shape = makeSvg("path", { d: SHAPES[Math.max(0, group) % SHAPES.length] });
+  return makeSvg(
+    "g",
+    {
+      class: `point s${Math.max(0, group) % SHAPES.length}`,
+      transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
+      tabindex: "-1",
+      role: "img",
+      "aria-label": note ? `${text} (${note})` : text,
+    },
+    shape,
+  );
+}
+
+/** Both directions in one scale, so that distances can be compared. */
+function fit(places) {
+  const spans = [0, 1].map((axis) => {
+    const values = places.map((place) => place[axis]);
+    return [Math.min(...values), Math.max(...values)];
+  });
+  const [wide, high] = spans.map(([low, top]) => top - low || 1e-9);
+  const scale = Math.min((WIDTH - 2 * MARGIN) / wide, (HEIGHT - 2 * MARGIN) / high);
+  const middle = spans.map(([low, top]) => (low + top) / 2);
+  return places.map(([x, y]) => [
+    WIDTH / 2 + (x - middle[0]) * scale,
+    HEIGHT / 2 - (y - middle[1]) * scale,
+  ]);
+}
+
+function nearestSpot(plane, spots, event) {
+  const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(plane.getScreenCTM().inverse());
+  const away = spots.map(([x, y]) => Math.hypot(x - at.x, y - at.y));
+  return away.indexOf(Math.min(...away));
+}
+
+/** Left and right follow the order across, up and down the order upwards. */
+function walkByArrows(plane, marks, spots) {
+  const order = [(number) => spots[number][0], (number) => -spots[number][1]].map((key) =>
+    marks.map((_, number) => number).sort((a, b) => key(a) - key(b) || a - b),
+  );
+  plane.addEventListener("keydown", (event) => {
+    const here = marks.indexOf(event.target);
+    const next = event.key in STEPS ? step(order, here, STEPS[event.key]) : ends(order, event.key);
+    if (next === undefined) return;
+    event.preventDefault();
+    marks[next].focus();
+  });
+}
+
+function step(order, here, [axis, by]) {
+  return order[axis][order[axis].indexOf(here) + by];
+}
+
+function ends(order, key) {
+  return { Home: order[0][0], End: order[0].at(-1) }[key];
+}
+
+function legend(groups) {
+  if (groups.length === 0) return [];
+  const items = groups.map((name, group) => {
+    const shape = makeSvg("path", { d: SHAPES[group % SHAPES.length] });
+    const icon = makeSvg("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, shape);
+    return make("li", { class: `s${group % SHAPES.length}` }, icon, name);
+  });
+  return [make("ul", { class: "legend", "aria-label": "Marks" }, ...items)];
+}

@@ -1,0 +1,59 @@
+// The page: asks what the model can do, and opens the tabs that it can fill.
+
+import { find } from "./dom.js";
+import { enumerate } from "./format.js";
+import { askForKey } from "./key.js";
+import { startList } from "./list.js";
+import { startPair } from "./pair.js";
+import { startSearch } from "./search.js";
+import { startSentences } from "./sentences.js";
+import { Server } from "./server.js";
+import { startTabs } from "./tabs.js";
+
+const GEARS = ["single", "bi", "cross"];
+
+function tasksOf({ tasks }) {
+  return Object.entries(tasks).map(([name, task]) => {
+    return { ...task, name, gears: GEARS.filter((gear) => task.gears.includes(gear)) };
+  });
+}
+
+function describe({ model_id: model, tercet: { encoder, width, index } }, tasks) {
+  const name = ({ name, gears }) => (gears[0] === "single" ? name : `${name} (${gears.join(", ")})`);
+  const can = tasks.length > 0 ? `It predicts ${enumerate(tasks.map(name))}.` : "It embeds, and has no task.";
+  const held = index ? ` The index ${index.name} holds ${index.rows.toLocaleString("en")} rows.` : "";
+  return `Model ${model}: the encoder ${encoder}, vectors of ${width} numbers. ${can}${held}`;
+}
+
+async function start() {
+  const line = find("#model");
+  const say = (text) => (line.textContent = text);
+  const waiting = () => say("The server is busy. It is asked again by itself.");
+  const server = new Server(askForKey);
+  let info;
+  try {
+    info = await server.info({ waiting });
+  } catch (error) {
+    line.classList.add("failed");
+    say(`${error.message} Then load this page again.`);
+    return;
+  }
+  const tasks = tasksOf(info.tercet);
+  const single = tasks.filter(({ inputs }) => inputs === "texts");
+  const pairs = tasks.filter(({ inputs }) => inputs === "pairs");
+  say(describe(info, tasks));
+  if (single.length > 0) startSentences(find("#panel-sentences"), server, single);
+  startPair(find("#panel-pair"), server, pairs);
+  startList(find("#panel-list"), server, single);
+  if (info.tercet.index) startSearch(find("#panel-search"), server);
+  const names = ["sentences", "pair", "list", "search"];
+  const absent = [single.length === 0 && "sentences", !info.tercet.index && "search"];
+  startTabs(find("[role=tablist]"), names.filter((name) => !absent.includes(name)));
+}
+
+find(".skip").addEventListener("click", (event) => {
+  // Its address after the # would be taken for a tab's.
+  event.preventDefault();
+  find("#content").focus();
+});
+start();

@@ -1,0 +1,38 @@
+// Tab: sentences, what is predicted of each, and the words that carried it.
+
+import { find, make } from "./dom.js";
+import { count, title } from "./format.js";
+import { startJob } from "./job.js";
+import { linesOf } from "./lines.js";
+import { Prediction } from "./prediction.js";
+import { Refused } from "./server.js";
+
+const MOST = 100;
+
+/** tasks: those that read one sentence */
+export function startSentences(panel, server, tasks) {
+  const results = find(".results", panel);
+  startJob(find("form", panel), async (watch) => {
+    const texts = linesOf(find("textarea", panel));
+    if (texts.length === 0) return "Write a sentence first.";
+    if (texts.length > MOST) throw new Refused(`Here up to ${MOST} lines are read; for ${texts.length}, use List.`);
+    const answers = texts.map(() => make("article", { class: "answer" }));
+    for (const task of tasks) await predict(task, texts, { server, watch, draw });
+    return `${count(texts.length, "sentence")} read.`;
+
+    function draw(task, place, elements) {
+      const heading = tasks.length > 1 ? [make("h3", {}, title(task.name))] : [];
+      answers[place].append(...heading, ...elements);
+      results.replaceChildren(...answers);
+    }
+  });
+}
+
+async function predict(task, texts, { server, watch, draw }) {
+  const predictions = texts.map((text) => new Prediction(task, [text]));
+  const found = await server.predict(task, texts, { watch });
+  predictions.forEach((prediction, place) => draw(task, place, prediction.show(found[place])));
+  const inputs = predictions.map((prediction) => prediction.inputs().flat());
+  const without = await server.predict(task, inputs.flat(), { watch });
+  predictions.forEach((prediction, place) => prediction.explain(without.splice(0, inputs[place].length)));
+}

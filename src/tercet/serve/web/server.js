@@ -1,0 +1,143 @@
+// What the page asks of the server, in requests that keep to its limits.
+
+// Small enough to show progress, large enough that the server can fill its batches.
+const AT_ONCE = 256;
+const LONGEST_WAIT = 60;
+const SHOWN = 60;
+
+/** The server will not do this; asking again does not help. */
+export class Refused extends Error {}
+
+/** The server is not there, or could not answer; asking again may help. */
+export class Unanswered extends Error {}
+
+export class Server {
+  #key = null;
+  #askForKey;
+  #info = null;
+
+  /** askForKey: an async function of whether a key was refused; gives a key, or null */
+  constructor(askForKey) {
+    this.#askForKey = askForKey;
+  }
+
+  async info(watch) {
+    this.#info = await this.#ask("info", undefined, watch);
+    return this.#info;
+  }
+
+  /** Probabilities of the classes, or a grade, for each input: a text, or a list of two. */
+  async predict(task, inputs, { gear = null, watch }) {
+    const answers = await this.#inParts(inputs, watch, (part) =>
+      this.#ask(`predict/${encodeURIComponent(task.name)}`, { inputs: part, mode: gear }, watch, part),
+    );
+    if (answers.some(({ truncated }) => truncated > 0)) watch.cut(this.#info.tercet.limits.tokens);
+    return answers.flatMap(({ results }) => results).map((one) => one.probabilities ?? one);
+  }
+
+  /** Vectors of length 1, each a Float32Array. */
+  async embed(texts, { watch }) {
+    const settings = { model: this.#info.model_id, encoding_format: "base64" };
+    const answers = await this.#inParts(texts, watch, (part) =>
+      this.#ask("v1/embeddings", { input: part, ...settings }, watch, part),
+    );
+    return answers.flatMap(({ data }) => data).map(({ embedding }) => floats(embedding));
+  }
+
+  /** What an index holds nearest to a query, best first. */
+  async search(query, { top, watch }) {
+    const { results } = await this.#ask("search", { query, top }, watch, [query]);
+    return results[0];
+  }
+
+  async #inParts(inputs, { progress }, send) {
+    const answers = [];
+    let done = 0;
+    for (const part of parts(inputs, this.#info.tercet.limits)) {
+      if (part.length < inputs.length) progress(done, inputs.length);
+      answers.push(await send(part));
+      done += part.length;
+    }
+    return answers;
+  }
+
+  /** Ask, and ask again while the server is busy or wants a key. */
+  async #ask(path, body, watch, inputs = []) {
+    for (;;) {
+      const answer = await this.#send(path, body, watch.signal);
+      if (answer.status === 429) {
+        await wait(Number(answer.headers.get("Retry-After")) || 1, watch);
+      } else if (answer.status === 401) {
+        await this.#takeKey();
+      } else {
+        return read(answer, inputs);
+      }
+    }
+  }
+
+  async #send(path, body, signal) {
+    const headers = { "Content-Type": "application/json" };
+    if (this.#key !== null) headers.Authorization = `Bearer ${this.#key}`;
+    const request = body === undefined ? { headers, signal } : { method: "POST", body: JSON.stringify(body), headers, signal };
+    try {
+      return await fetch(path, request);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Unanswered("The server is gone: see that tercet serve still runs.");
+    }
+  }
+
+  async #takeKey() {
+    this.#key = await this.#askForKey(this.#key !== null);
+    if (this.#key === null) throw new Refused("The server answers only with a key.");
+  }
+}
+
+/** Inputs in parts that a request may hold, by their number and by the bytes of its body. */
+function* parts(inputs, { inputs: most, queue_inputs: queued, body }) {
+  // A pair is two inputs where vectors are compared.
+  const inputsEach = Array.isArray(inputs[0]) ? 2 : 1;
+  const longest = Math.max(1, Math.floor(Math.min(AT_ONCE, most, queued) / inputsEach));
+  let part = [];
+  let bytes = 0;
+  for (const input of inputs) {
+    const size = new Blob([JSON.stringify(input)]).size + 1;
+    if (part.length > 0 && (part.length === longest || bytes + size > body / 2)) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(input);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}
+
+async function wait(seconds, { waiting, signal }) {
+  for (let left = Math.min(seconds, LONGEST_WAIT); left > 0; left -= 1) {
+    waiting(left);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    signal?.throwIfAborted();
+  }
+}
+
+async function read(answer, inputs) {
+  const content = await answer.json().catch(() => null);
+  if (answer.ok && content !== null) return content;
+  const error = content?.error;
+  const reason = error?.message ?? error ?? `The server answered with status ${answer.status}.`;
+  if (answer.status >= 500 || content === null) throw new Unanswered(reason);
+  throw new Refused(`${reason}${atFault(inputs, content.field ?? error.param)}`);
+}
+
+/** The text that a field such as `inputs.3` names. */
+function atFault(inputs, field) {
+  const text = [inputs[/\.(\d+)/.exec(field ?? "")?.[1]]].flat().join(" / ");
+  if (!text) return "";
+  return ` It is the text: ${text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}`;
+}
+
+/** Base64 of little-endian float32. */
+function floats(base64) {
+  return new Float32Array(Uint8Array.from(atob(base64), (byte) => byte.charCodeAt(0)).buffer);
+}

@@ -1,0 +1,94 @@
+// Which words carried a prediction: each is left out once, and what then changes is its part.
+
+import { make } from "./dom.js";
+import { enumerate, signed } from "./format.js";
+
+// Letters and digits, held together by what stands between them: well-made, don't, 3.5.
+const WORD = /[\p{L}\p{M}\p{N}]+(?:[-'’.,][\p{L}\p{M}\p{N}]+)*/gu;
+const NAMED = 3;
+
+/** The words of a text: [{ word, start, end }]. */
+export function wordsOf(text) {
+  return [...text.matchAll(WORD)].map(({ 0: word, index }) => {
+    return { word, start: index, end: index + word.length };
+  });
+}
+
+/** The text without each of its words in turn; nothing where one word is all there is. */
+export function withoutEach(text) {
+  const words = wordsOf(text);
+  if (words.length < 2) return [];
+  return words.map(({ start, end }) => {
+    return `${text.slice(0, start)}${text.slice(end)}`.replace(/\s+/g, " ").trim();
+  });
+}
+
+/**
+ * Texts whose words are shaded by their parts, and the same in words.
+ * parts: for each text a list of numbers, one a word, or an empty list
+ * measure: { scale, digits, least, full, unit, up, down }, how parts are told
+ */
+export function explained(texts, parts, measure) {
+  const most = Math.max(measure.full, ...parts.flat().map(Math.abs));
+  const lines = texts.map((text, side) => shaded(text, parts[side], measure, most));
+  const words = texts.flatMap((text, side) =>
+    parts[side].map((part, place) => ({ word: wordsOf(text)[place].word, part, side })),
+  );
+  if (words.length === 0) return { lines, told: [sentence("There is no other word to leave out.")] };
+  const name = nameOf(texts.length > 1, measure);
+  const every = words.map((word) => make("li", {}, name(word)));
+  return { lines, told: [sentence(summary(words, measure, name)), everyWord(every, measure)] };
+}
+
+/** How a word and its part are told; of a pair, with the sentence that it stands in. */
+function nameOf(ofPair, { scale, digits }) {
+  return ({ word, part, side }) => {
+    const where = ofPair ? `${["first", "second"][side]}, ` : "";
+    return `${word} (${where}${signed(part * scale, digits)})`;
+  };
+}
+
+function sentence(text) {
+  return make("p", { class: "told" }, text);
+}
+
+function shaded(text, parts, measure, most) {
+  const line = make("p", { class: "shaded" });
+  let done = 0;
+  wordsOf(text).forEach(({ word, start, end }, place) => {
+    const part = parts[place] ?? 0;
+    const mark = Math.abs(part) < measure.least ? word : shadedWord(word, part, most);
+    line.append(text.slice(done, start), mark);
+    done = end;
+  });
+  line.append(text.slice(done));
+  return line;
+}
+
+function shadedWord(word, part, most) {
+  const mark = make("span", { class: part > 0 ? "word" : "word against" }, word);
+  mark.style.setProperty("--strength", `${Math.round((100 * Math.abs(part)) / most)}%`);
+  return mark;
+}
+
+function summary(words, measure, name) {
+  const ranked = words.filter(({ part }) => Math.abs(part) >= measure.least);
+  ranked.sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+  const list = (some) => enumerate(some.slice(0, NAMED).map(name));
+  const up = ranked.filter(({ part }) => part > 0);
+  const down = ranked.filter(({ part }) => part < 0);
+  const sentences = [];
+  if (up.length > 0) sentences.push(`${measure.up} ${list(up)}.`);
+  if (down.length > 0) sentences.push(`${measure.down} ${list(down)}.`);
+  return sentences.join(" ") || "No word alone makes a difference.";
+}
+
+function everyWord(items, measure) {
+  return make(
+    "details",
+    { class: "every" },
+    make("summary", {}, "Every word"),
+    make("p", {}, `What is lost, in ${measure.unit}, when the word is left out:`),
+    make("ul", {}, ...items),
+  );
+}
