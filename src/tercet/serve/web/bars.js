@@ -12,7 +12,7 @@ export function classBars(labels, probabilities) {
     return make(
       "li",
       place === best ? { class: "best" } : {},
-      make("span", { class: "name" }, label),
+      make("span", { class: "name", "data-name": label }, label),
       track,
       make("span", { class: "figure" }, percent(probabilities[place])),
     );

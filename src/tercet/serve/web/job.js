@@ -66,5 +66,6 @@ function explain(error, name) {
   if (error.name === "AbortError") return "Stopped.";
   if (error instanceof Refused) return error.message;
   if (error instanceof Unanswered) return `${error.message} Your text is kept: press ${name} to try again.`;
-  throw error;
+  console.error(error);
+  return "The page itself failed; the browser's console says why.";
 }

@@ -13,6 +13,7 @@ import { Refused } from "./server.js";
 
 const MOST = 2000;
 const PAIRS = 10;
+const DIGITS = 6;
 
 /** tasks: those that read one sentence */
 export function startList(panel, server, tasks) {
@@ -75,13 +76,17 @@ function nearestColumns(texts) {
   ];
 }
 
+function figure(value) {
+  return value.toFixed(DIGITS);
+}
+
 function csvOf(rows, texts, tasks) {
   const header = tasks.flatMap(({ name, labels }) => (labels ? [name, `${name} probability`] : [name]));
   const predicted = ({ found }) =>
     tasks.flatMap(({ labels }, task) =>
-      labels ? [labels[likeliest(found[task])], Math.max(...found[task])] : [found[task]],
+      labels ? [labels[likeliest(found[task])], figure(Math.max(...found[task]))] : [figure(found[task])],
     );
-  const near = ({ nearest: { place, cosine } }) => (place < 0 ? ["", "", ""] : [place + 1, texts[place], cosine]);
+  const near = ({ nearest: { place, cosine } }) => (place < 0 ? ["", "", ""] : [place + 1, texts[place], figure(cosine)]);
   return toCsv(
     ["line", "sentence", ...header, "nearest line", "nearest sentence", "cosine"],
     rows.map((row) => [row.number, row.text, ...predicted(row), ...near(row)]),

@@ -8,23 +8,23 @@ const HEIGHT = 400;
 const MARGIN = 26;
 // One for each group, so that colour is not all that tells groups apart.
 const SHAPES = [
-  "M0-6A6 6 0 1 1 0 6A6 6 0 1 1 0-6Z",
-  "M-5-5H5V5H-5Z",
-  "M0-7L6.5 5H-6.5Z",
-  "M0-7L7 0L0 7L-7 0Z",
   "M0 7L6.5-5H-6.5Z",
+  "M-5-5H5V5H-5Z",
+  "M0-6A6 6 0 1 1 0 6A6 6 0 1 1 0-6Z",
+  "M0-7L7 0L0 7L-7 0Z",
+  "M0-7L6.5 5H-6.5Z",
   "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
 ];
 const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [1, 1], ArrowDown: [1, -1] };
 
 /**
- * points: [{ text, note, place: [x, y], group }], group a number into groups, or -1
- * groups: names
+ * points: [{ text, note, place: [x, y], group }], group a number into groups
+ * groups: the names of classes, in their order
  */
 export function sentenceMap({ points, groups, shares }) {
   const line = make("p", { class: "pointed" }, "Point at a mark, or walk with the arrow keys, to read its sentence.");
   const spots = fit(points.map(({ place }) => place));
-  const marks = points.map((point, number) => pointMark(point, spots[number]));
+  const marks = points.map((point, number) => pointMark(point, spots[number], groups.length));
   const plane = makeSvg(
     "svg",
     {
@@ -58,19 +58,27 @@ export function sentenceMap({ points, groups, shares }) {
   );
 }
 
-function pointMark({ text, note, group }, [x, y]) {
-  const shape = makeSvg("path", { d: SHAPES[Math.max(0, group) % SHAPES.length] });
+function pointMark({ text, note, group }, [x, y], groups) {
   return makeSvg(
     "g",
     {
-      class: `point s${Math.max(0, group) % SHAPES.length}`,
+      class: "point",
       transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
       tabindex: "-1",
       role: "img",
       "aria-label": note ? `${text} (${note})` : text,
     },
-    shape,
+    shapeOf(group, groups),
   );
+}
+
+/** A shape of its own for each class, its colour from the first class's over grey to the last's. */
+function shapeOf(group, groups) {
+  const shape = makeSvg("path", { d: SHAPES[group % SHAPES.length] });
+  const far = groups > 1 ? (2 * group) / (groups - 1) - 1 : 1;
+  shape.style.setProperty("--end", far < 0 ? "var(--against)" : "var(--accent)");
+  shape.style.setProperty("--far", `${Math.round(100 * Math.abs(far))}%`);
+  return shape;
 }
 
 /** Both directions in one scale, so that distances can be compared. */
@@ -119,9 +127,8 @@ function ends(order, key) {
 function legend(groups) {
   if (groups.length === 0) return [];
   const items = groups.map((name, group) => {
-    const shape = makeSvg("path", { d: SHAPES[group % SHAPES.length] });
-    const icon = makeSvg("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, shape);
-    return make("li", { class: `s${group % SHAPES.length}` }, icon, name);
+    const shape = shapeOf(group, groups.length);
+    return make("li", {}, makeSvg("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, shape), name);
   });
   return [make("ul", { class: "legend", "aria-label": "Marks" }, ...items)];
 }

@@ -35,7 +35,7 @@ async function start() {
     info = await server.info({ waiting });
   } catch (error) {
     line.classList.add("failed");
-    say(`${error.message} Then load this page again.`);
+    say(`${error.message} Load this page again to retry.`);
     return;
   }
   const tasks = tasksOf(info.tercet);

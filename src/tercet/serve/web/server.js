@@ -82,8 +82,7 @@ export class Server {
     try {
       return await fetch(path, request);
     } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new Unanswered("The server is gone: see that tercet serve still runs.");
+      return orGone(error);
     }
   }
 
@@ -93,11 +92,15 @@ export class Server {
   }
 }
 
-/** Inputs in parts that a request may hold, by their number and by the bytes of its body. */
-function* parts(inputs, { inputs: most, queue_inputs: queued, body }) {
-  // A pair is two inputs where vectors are compared.
-  const inputsEach = Array.isArray(inputs[0]) ? 2 : 1;
-  const longest = Math.max(1, Math.floor(Math.min(AT_ONCE, most, queued) / inputsEach));
+function orGone(error) {
+  if (error.name === "AbortError") throw error;
+  throw new Unanswered("The server is gone: see that tercet serve still runs.");
+}
+
+/** Inputs in parts that a request may hold, by their number, their tokens and the bytes of its body. */
+function* parts(inputs, { inputs: most, tokens, queue_tokens: queued, body }) {
+  const texts = Array.isArray(inputs[0]) ? 2 : 1;
+  const longest = Math.max(1, Math.min(AT_ONCE, most, Math.floor(queued / (texts * tokens))));
   let part = [];
   let bytes = 0;
   for (const input of inputs) {
@@ -116,17 +119,27 @@ function* parts(inputs, { inputs: most, queue_inputs: queued, body }) {
 async function wait(seconds, { waiting, signal }) {
   for (let left = Math.min(seconds, LONGEST_WAIT); left > 0; left -= 1) {
     waiting(left);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    signal?.throwIfAborted();
+    await second(signal);
   }
 }
 
+function second(signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, 1000);
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
 async function read(answer, inputs) {
-  const content = await answer.json().catch(() => null);
-  if (answer.ok && content !== null) return content;
-  const error = content?.error;
-  const reason = error?.message ?? error ?? `The server answered with status ${answer.status}.`;
-  if (answer.status >= 500 || content === null) throw new Unanswered(reason);
+  const content = await answer.json().catch(orGone);
+  if (answer.ok) return content;
+  const { error } = content;
+  const reason = error.message ?? error;
+  if (answer.status >= 500) throw new Unanswered(reason);
   throw new Refused(`${reason}${atFault(inputs, content.field ?? error.param)}`);
 }
 
