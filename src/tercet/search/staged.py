@@ -1,0 +1,167 @@
+"""Embeddings on their way to an output: parts in a work folder, so that work can be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tercet.data.stream import TEXT, VECTOR, TextFile
+from tercet.errors import TercetError
+from tercet.model import Model
+from tercet.search.identity import Identity
+from tercet.search.lance_store import vector_array
+
+FORMAT = 1
+PART = 16_384
+"""Rows of the source in a part: what an interruption costs at most."""
+KEY_FILE = "key.json"
+
+Progress = Callable[[int, int], object]
+"""Told how many rows are done, and how many there are."""
+
+
+def work_folder(out: str | Path) -> Path:
+    """Where work towards an output lies until it is done."""
+    path = Path(out)
+    return path.with_name(path.name + ".work")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows of a file with their vectors, in memory-mapped parts."""
+
+    files: tuple[Path, ...]
+    schema: pa.Schema
+
+    @cached_property
+    def parts(self) -> list[pa.RecordBatch]:
+        return [_map(path) for path in self.files]
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.parts))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """id, text, other columns and vector, in the order of the file."""
+        return iter(self.parts)
+
+    def table(self, *columns: str) -> pa.Table:
+        return pa.Table.from_batches(self.parts, self.schema).select(list(columns))
+
+    def vectors(self) -> list[NDArray[np.float32]]:
+        """The vectors of each part, float32 [rows, width], not copied."""
+        width = self.schema.field(VECTOR).type.list_size
+        return [
+            part.column(VECTOR).flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+            for part in self.parts
+        ]
+
+
+def stage(
+    file: TextFile,
+    model: Model,
+    identity: Identity,
+    folder: Path,
+    *,
+    skip_empty: bool,
+    progress: Progress | None = None,
+) -> Staged:
+    """Embed a file into a work folder; parts that lie there finished are kept.
+
+    skip_empty: leave out rows that have no text
+    """
+    try:
+        _prepare(folder, file, identity, skip_empty=skip_empty)
+        files = list(_finish(file, model, folder, skip_empty=skip_empty, progress=progress))
+    except OSError as error:
+        raise TercetError(
+            f"{folder}: cannot be written: {error.strerror or error}; what is embedded so far is "
+            "kept, and the same command goes on from there."
+        ) from error
+    return Staged(tuple(files), _schema(file, model.width))
+
+
+def _schema(file: TextFile, width: int) -> pa.Schema:
+    return file.columns.append(pa.field(VECTOR, pa.list_(pa.float32(), width), nullable=False))
+
+
+def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bool) -> None:
+    """Keep what lies in the folder if it came from the same file and model."""
+    key = [FORMAT, PART, file.digest, identity.hash, skip_empty]
+    path = folder / KEY_FILE
+    try:
+        if json.loads(path.read_text("utf-8")) == key:
+            return
+    except (FileNotFoundError, ValueError):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with aside(path) as writing:
+        writing.write_text(json.dumps(key), "utf-8")
+
+
+def _finish(
+    file: TextFile, model: Model, folder: Path, *, skip_empty: bool, progress: Progress | None
+) -> Iterator[Path]:
+    count = -(-file.rows // PART)
+    paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]
+    done = next((number for number, path in enumerate(paths) if not _is_whole(path)), count)
+    yield from paths[:done]
+    if done == count:
+        return
+    schema = _schema(file, model.width)
+    batches = file.batches(PART, start=done * PART)
+    for number, batch in enumerate(batches, start=done):
+        before = number * PART
+
+        def tell(here: int, of: int, before: int = before, read: int = len(batch)) -> None:
+            if progress is not None:
+                progress(before + here * read // of, file.rows)
+
+        kept = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
+        vectors = model.embed(kept.column(TEXT).to_pylist(), progress=tell)
+        embedded = pa.RecordBatch.from_arrays([*kept.columns, vector_array(vectors)], schema=schema)
+        with (
+            aside(paths[number]) as writing,
+            pa.OSFile(str(writing), "wb") as sink,
+            pa.ipc.new_file(sink, schema) as writer,
+        ):
+            writer.write_batch(embedded)
+        yield paths[number]
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A name to write under; renamed when all of it is on the disk."""
+    writing = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield writing
+        with writing.open("rb") as file:
+            os.fsync(file.fileno())
+        writing.replace(path)
+    finally:
+        writing.unlink(missing_ok=True)
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _map(path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def _map(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).get_batch(0)
