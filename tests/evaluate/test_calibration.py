@@ -11,10 +11,11 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss, precision_recall_curve
 
 import tercet
+from tercet.data.examples import read_examples
 from tercet.errors import TercetError
 from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
 from tercet.evaluate.tasks import evaluate_tasks
-from tercet.evaluate.temperature import calibrate, fit_temperature, held_out_rows
+from tercet.evaluate.temperature import calibrate, fit_temperature, held_out_rows, judged_rows
 from tercet.model import Model
 from tercet.model_card import ModelInfo
 
@@ -165,6 +166,33 @@ def test_only_classifiers_have_temperatures(headed: Model) -> None:
 
 
 def test_held_out_rows_are_the_same_every_time() -> None:
-    rows = held_out_rows(1000)
-    assert rows.tolist() == held_out_rows(1000).tolist() == sorted(set(rows.tolist()))
+    rows = held_out_rows(1000, share=0.1)
+    assert rows.tolist() == held_out_rows(1000, share=0.1).tolist() == sorted(set(rows.tolist()))
     assert len(rows) == 100
+
+
+def test_a_temperature_is_judged_on_rows_that_it_was_not_fitted_on(
+    headed: Model, sample_data: Path
+) -> None:
+    calibrated = Model(headed.network, headed.tokenizer, calibrate(headed, sample_data))
+    found = evaluate_tasks(calibrated, sample_data, intervals=False).tasks["sentiment"]
+    (gear,) = found.gears.values()
+    judged = np.setdiff1d(np.arange(found.rows), held_out_rows(found.rows, share=0.5))
+    assert len(judged) == found.rows // 2
+    assert (
+        gear.calibration.ece
+        == measure_calibration(gear.labels[judged], gear.predictions[judged]).ece
+    )
+
+
+def test_rows_that_training_left_out_spare_dev(headed: Model, sample_data: Path) -> None:
+    spec = headed.tasks["sentiment"].model_copy(update={"held_out": 0.25})
+    assert judged_rows(spec, 40).tolist() == list(range(40))
+    info = headed.info.model_copy(update={"tasks": {"sentiment": spec}})
+    model = Model(headed.network, headed.tokenizer, info)
+    found = calibrate(model, sample_data).temperatures["sentiment"]["single"]
+    train = read_examples(spec, "train", sample_data)
+    rows = held_out_rows(len(train), share=0.25)
+    pieces = model.pieces([train.texts[0][row] for row in rows])
+    outputs = model.engine.outputs("sentiment", "single", [pieces])
+    assert found == pytest.approx(fit_temperature(outputs, train.labels[rows]), rel=1e-4)

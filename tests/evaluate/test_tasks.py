@@ -57,8 +57,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def model(tiny_encoder: Path) -> Model:
     torch.manual_seed(0)
     network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=TASKS)
-    # An untrained head's grades would all lie below the range, and be cut to its end.
-    torch.nn.init.constant_(network.head("similarity", "cross").layers[0].bias, 2.5)
     info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=64, tasks=TASKS)
     return Model(network, Tokenizer.load(tiny_encoder), info)
 
@@ -81,10 +79,20 @@ def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Pat
     grades = [float(row["similarity"]) for row in rows]
     pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
     for gear in ("cross", "bi"):
-        expected = np.corrcoef(grades, model.similarity(pairs, gear))[0, 1]
+        columns = [model.pieces(side) for side in zip(*pairs, strict=True)]
+        outputs = model.engine.outputs("similarity", gear, columns)[:, 0]
+        expected = np.corrcoef(grades, outputs)[0, 1]
         figure = result.tasks["similarity"].gears[gear].metrics["pearson"]
         assert figure.value == pytest.approx(expected, abs=1e-5)
         assert figure.interval[0] < figure.value < figure.interval[1]
+
+
+def test_correlations_tell_apart_what_a_range_cuts_off(model, sample_data: Path) -> None:
+    torch.nn.init.constant_(model.network.head("similarity", "cross").layers[0].bias, -50.0)
+    found = evaluate_tasks(model, sample_data, rows=20).tasks["similarity"].gears["cross"]
+    assert (found.predictions == 0.0).all()
+    assert found.metrics["pearson"].value is not None
+    assert found.to_json()["uncut"] == pytest.approx(found.uncut, abs=1e-4)
 
 
 def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> None:

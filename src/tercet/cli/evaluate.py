@@ -66,7 +66,12 @@ def evaluate(
         typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="Only so many rows of each task, for a quick look.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Only so many rows of each task and set, for a quick look: of the suites tasks "
+            "and robustness; the others always read all.",
+        ),
     ] = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.

@@ -28,6 +28,7 @@ class Answers:
     classes: names of the classes; None where the task has grades
     labels: class numbers or grades [n]
     predictions: probabilities [n, classes], or grades [n]
+    measured: what the figures are of: the predictions, or grades before they are cut to a range
     texts: columns of n sentences each; none where they were not kept
     """
 
@@ -37,6 +38,7 @@ class Answers:
     classes: list[str] | None
     labels: Floats
     predictions: Floats
+    measured: Floats
     texts: tuple[list[str], ...]
 
     @property
@@ -79,18 +81,23 @@ def tasks_of(document: Document) -> dict[str, Any]:
 def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
     """The answers of every gear of a task, the most exact first."""
     block = tasks_of(document)[task]
-    return [
-        Answers(
-            task=task,
-            gear=gear,
-            metric=block["metric"],
-            classes=block["classes"],
-            labels=np.asarray(found["labels"], np.float64),
-            predictions=_predictions(found["predictions"], block["classes"]),
-            texts=texts.get(task, ()),
+    every = []
+    for gear, found in block["gears"].items():
+        predictions = _predictions(found["predictions"], block["classes"])
+        uncut = found.get("uncut")
+        every.append(
+            Answers(
+                task=task,
+                gear=gear,
+                metric=block["metric"],
+                classes=block["classes"],
+                labels=np.asarray(found["labels"], np.float64),
+                predictions=predictions,
+                measured=predictions if uncut is None else np.asarray(uncut, np.float64),
+                texts=texts.get(task, ()),
+            )
         )
-        for gear, found in block["gears"].items()
-    ]
+    return every
 
 
 def _predictions(listed: list[Any], classes: list[str] | None) -> Floats:

@@ -119,7 +119,7 @@ def reliability_chart(task: str, gears: Mapping[str, Any]) -> Chart:
 def length_chart(answers: Sequence[Answers]) -> Chart:
     """A task's metric over the number of words, of each gear."""
     words, metric = word_counts(answers[0].texts), answers[0].metric
-    every = [by_length(metric, one.labels, one.predictions, words) for one in answers]
+    every = [by_length(metric, one.labels, one.measured, words) for one in answers]
     series = [_length_series(one.gear, bins) for one, bins in zip(answers, every, strict=True)]
     names = [_range(one.shortest, one.longest) for one in every[0]]
     spans = [bound for one in series for bounds in one.whiskers if bounds for bound in bounds]

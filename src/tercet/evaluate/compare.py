@@ -147,7 +147,7 @@ def _interval(figures: Any, metric: str) -> tuple[float, float] | None:
 def _difference(metric: str, first: Answers | None, other: Answers | None) -> Difference | None:
     if first is None or other is None:
         return None
-    return difference(metric, first.labels, first.predictions, other.predictions)
+    return difference(metric, first.labels, first.measured, other.measured)
 
 
 def difference(metric: str, labels: Floats, first: Floats, second: Floats) -> Difference:

@@ -50,12 +50,14 @@ class GearResult:
     labels: class numbers or grades [n]
     predictions: probabilities [n, classes], or of class 1 [n], or grades [n]
     calibration: of classifiers
+    uncut: a graded head's own numbers [n], of which the grades are cut to the task's range
     """
 
     metrics: dict[str, Figure]
     labels: NDArray[Any]
     predictions: NDArray[np.float32]
     calibration: Calibration | None
+    uncut: NDArray[np.float32] | None = None
 
     def to_json(self) -> dict[str, Any]:
         classes = self.calibration is not None
@@ -64,6 +66,7 @@ class GearResult:
             "metrics": {metric: figure.to_json() for metric, figure in self.metrics.items()},
             "labels": rounded(self.labels),
             "predictions": rounded(told),
+            "uncut": None if self.uncut is None else rounded(self.uncut),
             "calibration": self.calibration.to_json() if self.calibration else None,
         }
 

@@ -17,7 +17,7 @@ from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import predicted_classes
 from tercet.evaluate.perturb import PERTURBATIONS, Perturbation
 from tercet.evaluate.results import Missing, predicting_gears
-from tercet.evaluate.tasks import figures_of
+from tercet.evaluate.tasks import figures_of, measured
 from tercet.evaluate.word_order import (
     ORDER_SETS,
     OrderResult,
@@ -188,8 +188,12 @@ def _change(examples: Examples, chosen: NDArray[np.int64], rule: Perturbation) -
 def _measure_change(
     corpus: Corpus, task: str, gear: Gear, spec: TaskSpec, rule: Perturbation, rows: _Rows
 ) -> ChangeResult:
-    before = corpus.predictions(task, gear, rows.texts)
-    after = corpus.predictions(task, gear, rows.changed)
+    outputs = [corpus.outputs(task, gear, columns) for columns in (rows.texts, rows.changed)]
+    before, after = (corpus.model.engine.predict(task, gear, one) for one in outputs)
+    figures = [
+        figures_of(spec, rows.labels, measured(spec, one, said))[spec.chosen_metric]
+        for one, said in zip(outputs, (before, after), strict=True)
+    ]
     moves = _moves(spec, before, after)
     said, said_after = _said(spec, before), _said(spec, after)
     if spec.range is None:
@@ -201,8 +205,8 @@ def _measure_change(
         rows=len(rows.labels),
         keeps=rule.keeps,
         metric=spec.chosen_metric,
-        before=figures_of(spec, rows.labels, before)[spec.chosen_metric],
-        after=figures_of(spec, rows.labels, after)[spec.chosen_metric],
+        before=figures[0],
+        after=figures[1],
         moved=float(moved.mean()) if len(moved) else None,
         examples=[
             Example(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tercet.data.examples import Examples, read_examples
 from tercet.data.files import MissingFileError
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.evaluate.bootstrap import interval
-from tercet.evaluate.calibration import measure_calibration
+from tercet.evaluate.calibration import Calibration, measure_calibration
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import Figures, classification_metrics, grade_metrics
 from tercet.evaluate.results import (
@@ -26,6 +27,7 @@ from tercet.evaluate.results import (
     overall_of,
     predicting_gears,
 )
+from tercet.evaluate.temperature import judged_rows
 from tercet.infer.engine import Engine, Floats, Progress
 from tercet.model import Model
 from tercet.model_card import Metrics
@@ -92,16 +94,20 @@ def _measure(
     temperatures = (corpus.model.info.temperatures or {}).get(name, {})
     gears: dict[Gear, GearResult] = {}
     for gear in predicting_gears(spec):
-        predicted = corpus.predictions(name, gear, texts)
+        outputs = corpus.outputs(name, gear, texts)
+        predicted = corpus.model.engine.predict(name, gear, outputs)
+        values = measured(spec, outputs, predicted)
         calibration = None
         if spec.labels is not None:
-            temperature = temperatures.get(gear, 1.0)
-            calibration = measure_calibration(labels, predicted, temperature=temperature)
+            temperature = temperatures.get(gear)
+            rows = None if temperature is None else judged_rows(spec, len(examples))
+            calibration = _calibration(labels, predicted, rows, temperature or 1.0)
         metrics = {
-            metric: Figure(value, interval(metric, labels, predicted, SEED) if intervals else None)
-            for metric, value in figures_of(spec, labels, predicted).items()
+            metric: Figure(value, interval(metric, labels, values, SEED) if intervals else None)
+            for metric, value in figures_of(spec, labels, values).items()
         }
-        gears[gear] = GearResult(metrics, labels, predicted, calibration)
+        uncut = None if values is predicted else values
+        gears[gear] = GearResult(metrics, labels, predicted, calibration, uncut)
     return TaskResult(
         rows=len(labels),
         skipped=list(examples.skipped),
@@ -110,6 +116,16 @@ def _measure(
         classes=spec.labels,
         gears=gears,
     )
+
+
+def _calibration(
+    labels: NDArray[Any], predicted: Floats, rows: NDArray[np.int64] | None, temperature: float
+) -> Calibration:
+    """Of all rows, or of those of `rows` that were predicted."""
+    if rows is not None:
+        chosen = rows[rows < len(labels)]
+        labels, predicted = labels[chosen], predicted[chosen]
+    return measure_calibration(labels, predicted, temperature=temperature)
 
 
 def score_tables(
@@ -131,19 +147,19 @@ def score_tables(
     scored = {name: specs[name] for name in tables if specs[name].predicts}
     engine = Engine(network, template, max_tokens, bf16)
     metrics: Metrics = {name: {} for name in scored}
-    for name, gear, labels, predicted in _predict(engine, tables, scored, rows, progress):
-        metrics[name][gear] = figures_of(scored[name], labels, predicted)
+    for name, gear, labels, values in _values(engine, tables, scored, rows, progress):
+        metrics[name][gear] = figures_of(scored[name], labels, values)
     return metrics
 
 
-def _predict(
+def _values(
     engine: Engine,
     tables: Mapping[str, TaskTable],
     specs: Mapping[str, TaskSpec],
     rows: int | None,
     progress: Progress | None,
 ) -> Iterator[tuple[str, Gear, Floats, Floats]]:
-    """Task, gear, labels [n] and predictions of every task and gear."""
+    """Task, gear, labels [n] and what is `measured`, of every task and gear."""
     counts = {name: _count(tables[name], rows) for name in specs}
     total = sum(counts[name] * len(predicting_gears(spec)) for name, spec in specs.items())
     done = 0
@@ -153,9 +169,10 @@ def _predict(
         for gear in predicting_gears(spec):
             columns = [_first(column, count) for column in table.columns[: _width(gear)]]
             told = _shifted(progress, start=done, rows=count, total=total)
-            predicted = engine.predictions(name, gear, columns, progress=told)
+            outputs = engine.outputs(name, gear, columns, progress=told)
             done += count
-            yield name, gear, np.asarray(table.labels[:count]), predicted
+            values = measured(spec, outputs, engine.predict(name, gear, outputs))
+            yield name, gear, np.asarray(table.labels[:count]), values
 
 
 def _count(table: TaskTable, rows: int | None) -> int:
@@ -178,8 +195,18 @@ def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) ->
     return lambda done, of: progress(start + rows * done // of, total)
 
 
-def figures_of(spec: TaskSpec, labels: ArrayLike, predicted: Floats) -> Figures:
-    """The metrics of a task's predictions against its labels [n]."""
+def measured(spec: TaskSpec, outputs: Floats, predicted: Floats) -> Floats:
+    """What a task's figures are figures of: its predictions, or a graded head's own number [n].
+
+    A grade is that number, scaled, and cut to the task's range: correlations would count all that
+    is cut as equal.
+    """
+    alone = spec.labels is None and outputs.shape[1] == 1
+    return outputs[:, 0] if alone else predicted
+
+
+def figures_of(spec: TaskSpec, labels: ArrayLike, values: Floats) -> Figures:
+    """The metrics of what is `measured` of a task against its labels [n]."""
     if spec.labels is not None:
-        return classification_metrics(labels, predicted)
-    return grade_metrics(labels, predicted)
+        return classification_metrics(labels, values)
+    return grade_metrics(labels, values)

@@ -18,7 +18,8 @@ from tercet.specs import Gear, TaskSpec
 
 BOUNDS = (0.05, 20.0)
 """Fits stay between them: where all rows are right, ever smaller temperatures fit better."""
-HELD_OUT = 0.1
+DEV_SHARE = 0.5
+"""Of dev rows, where training left none of its own out: temperatures are judged on the others."""
 SEED = 11711
 
 
@@ -48,34 +49,38 @@ def fit_temperature(outputs: ArrayLike, labels: ArrayLike) -> float:
     return float(np.exp(found.x))
 
 
-def held_out_rows(count: int, *, share: float = HELD_OUT, seed: int = SEED) -> NDArray[np.int64]:
-    """The rows of a train split that a temperature is fitted on, rising; the same every time."""
+def held_out_rows(count: int, *, share: float, seed: int = SEED) -> NDArray[np.int64]:
+    """The rows of a split that a temperature is fitted on, rising; the same every time."""
     kept = max(1, round(count * share))
     return np.sort(np.random.default_rng(seed).permutation(count)[:kept])
 
 
-def calibrate(
-    model: Model, data_dir: Path, *, share: float = HELD_OUT, tell: Tell | None = None
-) -> ModelInfo:
+def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:
+    """The rows of dev on which a temperature of a task is judged: those it was not fitted on."""
+    rows = np.arange(count)
+    fitted = held_out_rows(count, share=DEV_SHARE) if not task.held_out and count else rows[:0]
+    return np.setdiff1d(rows, fitted)
+
+
+def calibrate(model: Model, data_dir: Path, *, tell: Tell | None = None) -> ModelInfo:
     """The model's facts with a temperature for every head of its classifiers.
 
-    They are fitted on `held_out_rows` of each task's train files, never on dev. A model that was
-    trained on these rows is surer of them than of others: train on the rest for an honest fit.
+    A model is surer of rows that it was trained on than of others. So temperatures are fitted on
+    the training rows that the task's `held_out` kept from training; where it kept none, on half
+    of the dev rows, and the suite `tasks` judges them on the other half.
     """
     classifiers = {name: spec for name, spec in model.tasks.items() if spec.labels is not None}
     if not classifiers:
         raise TercetError("This model has no classifier to calibrate.")
     corpus = Corpus(model, tell)
-    fitted = {name: _fit(corpus, name, spec, data_dir, share) for name, spec in classifiers.items()}
+    fitted = {name: _fit(corpus, name, spec, data_dir) for name, spec in classifiers.items()}
     return model.info.model_copy(update={"temperatures": fitted})
 
 
-def _fit(
-    corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path, share: float
-) -> Mapping[Gear, float]:
-    examples = read_examples(spec, "train", data_dir)
+def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[Gear, float]:
+    examples = read_examples(spec, "train" if spec.held_out else "dev", data_dir)
     assert examples.labels is not None
-    rows = held_out_rows(len(examples), share=share)
+    rows = held_out_rows(len(examples), share=spec.held_out or DEV_SHARE)
     columns = [[texts[row] for row in rows] for texts in examples.texts]
     labels = examples.labels[rows]
     return {
