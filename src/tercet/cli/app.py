@@ -19,6 +19,8 @@ COMMANDS = {
     "train": "Train a recipe and leave a run folder.",
     "evaluate": "Score a model on a suite.",
     "predict": "Predict one task for sentences or pairs, as JSON lines.",
+    "embed": "Embed the texts of a file, on this machine or on a Ray cluster.",
+    "serve": "Serve a model over HTTP, with a page to try it on.",
     "export": "Write a model in another library's form.",
     "recipes": "List the recipes, show one, or copy one to a file.",
     "reproduce": "Run the reports' experiments, and set our figures beside theirs.",

@@ -1,0 +1,186 @@
+"""The batcher: requests of all kinds wait in one queue, and one thread encodes what waits.
+
+Nothing waits for a batch to fill: the encoder takes what is there, and what comes meanwhile is the
+next batch. Requests take turns, so that a short one does not wait for all of a long one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+
+from tercet.serve.limits import Limits
+from tercet.serve.logs import log_failure
+from tercet.serve.metrics import Metrics
+from tercet.serve.refusal import RefusalError
+from tercet.serve.work import Floats, Job, Part, Work
+
+Encode = Callable[[Sequence[Part]], list[Job]]
+
+SMOOTHING = 0.2
+"""How much of the newest batch's rate goes into the rate that waits are guessed by."""
+LONGEST_RETRY = 60
+
+
+class Batcher:
+    """The queue before the encoder. All methods but the thread's own belong to the event loop."""
+
+    def __init__(self, encode: Encode, limits: Limits, metrics: Metrics) -> None:
+        self._encode = encode
+        self._limits = limits
+        self.metrics = metrics
+        self._loop: asyncio.AbstractEventLoop
+        self._arrivals: SimpleQueue[Job | None] = SimpleQueue()
+        self._waiting: deque[Job] = deque()
+        self._pending: set[Job] = set()
+        self._inputs = self._tokens = 0
+        self._rate: float | None = None
+        self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
+        self.dead = False
+        """Whether the encoder's thread has ended against its will; nothing is answered then."""
+
+    def start(self) -> None:
+        """Start the encoder's thread, which answers to the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def submit(self, work: Work) -> Floats:
+        """What a request wants: vectors [rows, width] as pooled, or predictions [inputs, ...]."""
+        if self.dead:
+            raise RefusalError(503, "The encoder has failed and the server is going down.")
+        job = Job.of(work, self._loop.create_future(), budget=self._limits.batch_tokens)
+        self._admit(work, job.tokens)
+        self._count(work.inputs, job.tokens)
+        self._pending.add(job)
+        self._arrivals.put(job)
+        try:
+            return await job.future
+        finally:
+            self._pending.discard(job)
+            self._count(-work.inputs, -job.tokens)
+
+    def stop(self) -> None:
+        """End the thread once all that waits is encoded."""
+        self._arrivals.put(None)
+        self._thread.join()
+
+    def _admit(self, work: Work, tokens: int) -> None:
+        limits = self._limits
+        if tokens > limits.queue_tokens:
+            raise RefusalError(
+                413,
+                f"The request has {tokens} tokens; the queue holds {limits.queue_tokens}: send "
+                "fewer inputs at a time.",
+            )
+        full = (
+            self._inputs + work.inputs > limits.queue_inputs
+            or self._tokens + tokens > limits.queue_tokens
+        )
+        # Behind an empty queue even long work may start at once.
+        if full or (self._tokens and self._seconds(self._tokens) > limits.wait):
+            retry = min(max(1, math.ceil(self._seconds(self._tokens))), LONGEST_RETRY)
+            raise RefusalError(
+                429,
+                f"The server is busy: {self._inputs} inputs wait; try again in {retry} s.",
+                retry_after=retry,
+            )
+
+    def _seconds(self, tokens: int) -> float:
+        """How long the encoder is likely to take."""
+        return tokens / self._rate if self._rate else 0.0
+
+    def _count(self, inputs: int, tokens: int) -> None:
+        self._inputs += inputs
+        self._tokens += tokens
+        self.metrics.queue_inputs.set(self._inputs)
+        self.metrics.queue_tokens.set(self._tokens)
+
+    def _work(self) -> None:
+        """The encoder's thread."""
+        try:
+            while (parts := self._next_batch()) is not None:
+                self._encode_batch(parts)
+        except BaseException as error:  # noqa: BLE001 (no request may wait for a dead thread)
+            log_failure("encoder-died", error)
+            self._loop.call_soon_threadsafe(self._die)
+
+    def _next_batch(self) -> list[Part] | None:
+        """Parts of all that waits, in turns, up to the token budget; None at the end."""
+        ended = False
+        while True:
+            try:
+                job = self._arrivals.get(block=not self._waiting and not ended)
+            except Empty:
+                break
+            if job is None:
+                ended = True
+            else:
+                self._waiting.append(job)
+        if ended:
+            self._arrivals.put(None)  # for the next time, when nothing waits any more
+        return self._fill() or (None if ended else [])
+
+    def _fill(self) -> list[Part]:
+        parts: list[Part] = []
+        budget = self._limits.batch_tokens
+        while self._waiting:
+            job = self._waiting.popleft()
+            if job.future.done():  # its client has gone, or its time is over
+                continue
+            tokens = int(job.work.lengths[job.parts[0]].sum())
+            if parts and tokens > budget:
+                self._waiting.appendleft(job)
+                break
+            parts.append(Part(job, job.parts.popleft(), tokens))
+            budget -= tokens
+            if job.parts:
+                self._waiting.append(job)
+        return parts
+
+    def _encode_batch(self, parts: list[Part]) -> None:
+        if not parts:
+            return
+        began = time.monotonic()
+        try:
+            done = self._encode(parts)
+        except Exception as error:  # noqa: BLE001 (a bad batch must not end the thread)
+            log_failure("batch-failed", error, inputs=len(parts))
+            jobs = {part.job for part in parts}
+            for job in jobs:
+                job.parts.clear()
+            self._waiting = deque(job for job in self._waiting if job not in jobs)
+            self._loop.call_soon_threadsafe(self._fail, jobs)
+            return
+        seconds = time.monotonic() - began
+        tokens = sum(part.tokens for part in parts)
+        self._loop.call_soon_threadsafe(self._answer, parts, done, tokens, seconds)
+
+    def _answer(
+        self, parts: Sequence[Part], done: Sequence[Job], tokens: int, seconds: float
+    ) -> None:
+        now = time.monotonic()
+        rate = tokens / max(seconds, 1e-6)
+        self._rate = rate if self._rate is None else self._rate + SMOOTHING * (rate - self._rate)
+        for job in done:
+            if not job.future.done() and job.found is not None:
+                job.future.set_result(job.found)
+            self.metrics.waited.observe(now - job.since)
+        self.metrics.inputs.inc(sum(len(part.rows) for part in parts))
+        self.metrics.tokens.inc(tokens)
+        self.metrics.fill.observe(tokens / self._limits.batch_tokens)
+        self.metrics.batch_seconds.observe(seconds)
+
+    def _fail(self, jobs: set[Job]) -> None:
+        self.metrics.failures.inc()
+        for job in jobs:
+            if not job.future.done():
+                job.future.set_exception(RefusalError(500, "The encoder failed on this batch."))
+
+    def _die(self) -> None:
+        self.dead = True
+        self._fail(set(self._pending))

@@ -1,0 +1,184 @@
+"""A request's body in, checked as it is read; an answer's JSON out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from fastapi import Request, Response
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic_core import to_json
+
+from tercet.model import Floats
+from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.service import Asked, Facts, Service
+
+JSON = b"application/json"
+SHAPE = "shape:"
+"""Begins the names of the shapes that a field may have, which are no part of where a fault is."""
+
+
+class Body(BaseModel):
+    """The body of a request: exact types, and no field that would be ignored."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class ForeignBody(BaseModel):
+    """The body of another server's form, which may grow fields that mean nothing here."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class Failed(BaseModel):
+    """An answer other than 200."""
+
+    error: str
+    error_type: str
+    field: str | None
+
+
+Texts = Annotated[list[str], Field(min_length=1)]
+Pair = tuple[str, str]
+Pairs = Annotated[list[Pair], Field(min_length=1)]
+Ids = Annotated[list[int], Field(min_length=1)]
+IdRows = Annotated[list[Ids], Field(min_length=1)]
+
+
+def _shape(value: object) -> str:
+    """The shape that a field is meant to have, by its first entry."""
+    if not isinstance(value, list):
+        return "shape:text" if isinstance(value, str) else "shape:texts"
+    first = value[0] if value else None
+    if isinstance(first, int) and not isinstance(first, bool):
+        return "shape:ids"
+    return "shape:lists" if isinstance(first, list) else "shape:texts"
+
+
+TextOrTexts = Annotated[
+    Annotated[str, Tag("shape:text")] | Annotated[Texts, Tag("shape:texts")],
+    Discriminator(lambda value: "shape:text" if isinstance(value, str) else "shape:texts"),
+]
+"""One text, or several."""
+TextsOrPairs = Annotated[
+    Annotated[Texts, Tag("shape:texts")] | Annotated[Pairs, Tag("shape:lists")],
+    Discriminator(lambda value: "shape:lists" if _shape(value) == "shape:lists" else "shape:texts"),
+]
+TextsOrIds = Annotated[
+    Annotated[str, Tag("shape:text")]
+    | Annotated[Texts, Tag("shape:texts")]
+    | Annotated[Ids, Tag("shape:ids")]
+    | Annotated[IdRows, Tag("shape:lists")],
+    Discriminator(_shape),
+]
+"""One text or several; or the word pieces of one or of several, as the tokenizer numbers them."""
+Truncate = Annotated[
+    bool | None,
+    Field(description="Cut inputs that are too long, or refuse them; as the server is set."),
+]
+B = TypeVar("B", bound=BaseModel)
+
+
+async def read(request: Request, kind: type[B]) -> B:
+    """The body of a request as a `kind`."""
+    content_type = _header(request, b"content-type") or b""
+    if content_type.partition(b";")[0].strip().lower() != JSON:
+        raise RefusalError(415, "The body should be JSON, and the header Content-Type say so.")
+    body = await _bytes(request, limit=request.app.state.service.limits.body)
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise _refusal(error) from None
+
+
+def answer(content: Any) -> Response:
+    return Response(to_json(content), media_type="application/json")
+
+
+def asked(request: Request, field: str, truncate: bool | None) -> Asked:
+    """How the inputs in a field are to be taken; what they cost is remembered for the log."""
+    service: Service = request.app.state.service
+    if truncate is None:
+        truncate = service.limits.long_inputs == "truncate"
+    facts: Facts = request.scope["facts"]
+    return Asked(facts=facts, field=field, truncate=truncate)
+
+
+def numbers(vector: Floats) -> bytes:
+    """A vector [width] as a JSON list; eight decimals hold more than float32 does here."""
+    return to_json(np.round(vector.astype(np.float64), 8).tolist())
+
+
+def responses(
+    kind: Any, failed: type[BaseModel] = Failed, *, reads: bool = True
+) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says an endpoint answers; `reads` says that it reads a body."""
+    told = {401: "A key is needed.", 500: "The server failed.", 503: "Going down."}
+    if reads:
+        told |= {
+            400: "The body is no JSON.",
+            404: "The server has no such model, task or gear.",
+            408: "The body came too slowly.",
+            413: "Too much: bytes, inputs or tokens.",
+            415: "The body is not declared as JSON.",
+            422: "A field is wrong.",
+            429: "Busy: try again after Retry-After seconds.",
+            504: "Not answered in time.",
+        }
+    failures = {status: {"model": failed, "description": text} for status, text in told.items()}
+    return {200: {"model": kind}, **dict(sorted(failures.items()))}
+
+
+def body_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """What the OpenAPI document says of a body that `read` reads."""
+    reference = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    BODIES.add(kind)
+    return {"requestBody": {"required": True, "content": {JSON.decode(): {"schema": reference}}}}
+
+
+BODIES: set[type[BaseModel]] = set()
+"""Every kind that `body_of` has spoken of, for the components of the OpenAPI document."""
+
+
+async def _bytes(request: Request, *, limit: int) -> bytes:
+    """The body, refused as soon as it is known to be longer than the limit."""
+    declared = _header(request, b"content-length")
+    if declared is not None and declared.isdigit() and int(declared) > limit:
+        raise _too_long(limit)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise RefusalError(400, "The client left before its request was whole.")
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise _too_long(limit)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            request.scope["read"] = True
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _header(request: Request, name: bytes) -> bytes | None:
+    return next((value for key, value in request.scope["headers"] if key == name), None)
+
+
+def _too_long(limit: int) -> RefusalError:
+    return RefusalError(413, f"The body is longer than {limit} bytes; send fewer inputs at a time.")
+
+
+def _refusal(error: ValidationError) -> RefusalError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    if first["type"] == "json_invalid":
+        return RefusalError(400, f"The body is no JSON: {first['msg'].partition(': ')[2]}.")
+    places = [str(place) for place in first["loc"]]
+    field = ".".join(place for place in places if not place.startswith(SHAPE))
+    if first["type"] == "missing":
+        return RefusalError(422, f"`{field}` is missing.", field=field)
+    given = shown(first["input"])
+    what = f"`{field}` is {given}" if field else f"The body is {given}"
+    return RefusalError(
+        422, f"{what}: {first['msg'][0].lower()}{first['msg'][1:]}.", field=field or None
+    )

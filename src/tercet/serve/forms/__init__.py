@@ -1,0 +1,1 @@
+"""The forms that clients speak: one file a family."""

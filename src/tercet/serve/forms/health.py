@@ -1,0 +1,46 @@
+"""What probes and Prometheus ask."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from tercet.serve.exchange import answer, responses
+
+router = APIRouter(tags=["health"])
+
+
+class State(BaseModel):
+    status: Literal["live", "ready", "draining"]
+
+
+READY = {200: {"model": State}, 503: {"model": State, "description": "Going down."}}
+
+
+@router.get("/health", responses=READY)
+@router.get("/health/ready", responses=READY)
+async def ready(request: Request) -> Response:
+    """Whether requests should be sent here."""
+    draining = request.app.state.gate.draining
+    body = to_json({"status": "draining" if draining else "ready"})
+    return Response(body, status_code=503 if draining else 200, media_type="application/json")
+
+
+@router.get("/health/live", responses={200: {"model": State}})
+async def live() -> Response:
+    """Whether the server is alive at all."""
+    return answer({"status": "live"})
+
+
+METRICS = responses(None, reads=False)
+METRICS[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}
+
+
+@router.get("/metrics", responses=METRICS, response_class=Response)
+async def metrics(request: Request) -> Response:
+    """Queue, batches, latency, tokens and refusals, for Prometheus."""
+    text = request.app.state.metrics.text()
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,208 @@
+"""The form of text-embeddings-inference: embed, rerank, similarity, info."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, RootModel
+
+import tercet
+from tercet.infer.engine import join
+from tercet.model import Floats
+from tercet.serve.exchange import (
+    ForeignBody,
+    Texts,
+    TextsOrIds,
+    Truncate,
+    answer,
+    asked,
+    body_of,
+    numbers,
+    read,
+    responses,
+)
+from tercet.serve.service import Asked, Service
+from tercet.text.tokens import Pieces
+
+router = APIRouter(tags=["text-embeddings-inference"])
+
+Direction = Annotated[
+    Literal["right", "Right"], Field(description="Inputs are cut at their end only.")
+]
+NoPrompt = Annotated[None, Field(description="The models here know no prompts.")]
+
+
+class EmbedBody(ForeignBody):
+    inputs: TextsOrIds
+    normalize: bool = True
+    truncate: Truncate = None
+    truncation_direction: Direction = "right"
+    prompt_name: NoPrompt = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class RerankBody(ForeignBody):
+    query: str
+    texts: Texts
+    raw_scores: bool = False
+    return_text: bool = False
+    truncate: Truncate = None
+    truncation_direction: Direction = "right"
+
+
+class Compared(ForeignBody):
+    source_sentence: str
+    sentences: Texts
+
+
+class Parameters(ForeignBody):
+    truncate: Truncate = None
+    truncation_direction: Direction = "right"
+    prompt_name: NoPrompt = None
+
+
+class SimilarityBody(ForeignBody):
+    inputs: Compared
+    parameters: Parameters | None = None
+
+
+class Rank(BaseModel):
+    index: int
+    score: float
+    text: str | None = None
+
+
+Vectors = RootModel[list[list[float]]]
+Ranks = RootModel[list[Rank]]
+Cosines = RootModel[list[float]]
+
+
+@router.post("/embed", openapi_extra=body_of(EmbedBody), responses=responses(Vectors))
+async def embed(request: Request) -> Response:
+    """The vector of each input."""
+    body = await read(request, EmbedBody)
+    service: Service = request.app.state.service
+    service.check_width(body.dimensions)
+    pieces = await service.input_pieces(body.inputs, "inputs")
+    taken = asked(request, "inputs", body.truncate)
+    vectors = await service.vectors(pieces, taken, width=body.dimensions, normalize=body.normalize)
+    content = b"[" + b",".join(map(numbers, vectors)) + b"]"
+    return Response(content, media_type="application/json")
+
+
+@router.post("/similarity", openapi_extra=body_of(SimilarityBody), responses=responses(Cosines))
+async def similarity(request: Request) -> Response:
+    """The cosine of one sentence's vector with those of others."""
+    body = await read(request, SimilarityBody)
+    service: Service = request.app.state.service
+    sentences = body.inputs.sentences
+    service.check_count(len(sentences), "inputs.sentences")
+    truncate = body.parameters.truncate if body.parameters is not None else None
+    taken = asked(request, "inputs.sentences", truncate)
+    return answer((await _cosines(service, body.inputs.source_sentence, sentences, taken)).tolist())
+
+
+@router.post("/rerank", openapi_extra=body_of(RerankBody), responses=responses(Ranks))
+async def rerank(request: Request) -> Response:
+    """Texts by how near they are to a query, the nearest first."""
+    body = await read(request, RerankBody)
+    service: Service = request.app.state.service
+    service.check_count(len(body.texts), "texts")
+    taken = asked(request, "texts", body.truncate)
+    scores = await _scores(service, body, taken)
+    order = np.argsort(-scores, kind="stable").tolist()
+    given = scores.tolist()
+    ranks: list[dict[str, Any]] = [{"index": i, "score": given[i]} for i in order]
+    if body.return_text:
+        ranks = [{**rank, "text": body.texts[rank["index"]]} for rank in ranks]
+    return answer(ranks)
+
+
+@router.get("/info", responses=responses(dict[str, Any], reads=False))
+async def info(request: Request) -> Response:
+    """The model, its tasks and gears, the limits and the index."""
+    return answer(request.app.state.about)
+
+
+def about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
+    """What /info tells: the fields of text-embeddings-inference, and ours beside them."""
+    model, limits = service.model, service.limits
+    tasks = {
+        name: {
+            "inputs": "texts" if model.gear(name) == "single" else "pairs",
+            "gears": [gear for gear, spec in task.gears.items() if not spec.on_vectors],
+            "labels": task.labels,
+            "range": task.range,
+        }
+        for name, task in model.tasks.items()
+    }
+    return {
+        "model_id": service.name,
+        "model_sha": None,
+        "model_dtype": "float32",
+        "model_type": {"embedding": {"pooling": model.info.pooling}},
+        "max_concurrent_requests": limits.queue_inputs,
+        "max_input_length": limits.tokens,
+        "max_batch_tokens": limits.batch_tokens,
+        "max_batch_requests": None,
+        "max_client_batch_size": limits.inputs,
+        "auto_truncate": limits.long_inputs == "truncate",
+        "tokenization_workers": 1,
+        "version": tercet.__version__,
+        "tercet": {
+            "width": model.width,
+            "widths": service.widths,
+            "encoder": model.info.encoder,
+            "recipe": model.info.recipe,
+            "tasks": tasks,
+            "rerank": ranking_task(service) or "cosine",
+            "limits": asdict(limits),
+            "index": index,
+        },
+    }
+
+
+def ranking_task(service: Service) -> str | None:
+    """The task whose predictions rank texts; None where the cosine has to."""
+    tasks = service.model.tasks
+    if "similarity" in tasks and tasks["similarity"].range is not None:
+        return "similarity"
+    labels = tasks["paraphrase"].labels if "paraphrase" in tasks else None
+    return "paraphrase" if labels is not None and len(labels) == 2 else None
+
+
+async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
+    """How near each text is, float32 [n]: from 0 to 1, or raw as the head gives it."""
+    task = ranking_task(service)
+    if task is None:
+        cosines = await _cosines(service, body.query, body.texts, taken)
+        return cosines if body.raw_scores else (cosines + 1) / 2
+    gear = service.model.gear(task)
+    query, texts = [await service.pieces([body.query]), await service.pieces(body.texts)]
+    columns = [_repeat(query, len(texts)), texts]
+    found = await service.predictions(task, gear, columns, taken)
+    grades = service.model.tasks[task].range
+    if grades is None:
+        return found if found.ndim == 1 else found[:, 1]
+    low, high = grades
+    return found if body.raw_scores else (found - low) / (high - low)
+
+
+async def _cosines(service: Service, text: str, others: list[str], taken: Asked) -> Floats:
+    """Cosines of one text with others, float32 [n]."""
+    pieces = join(await service.pieces(others), await service.pieces([text]))
+    vectors = await service.vectors(pieces, taken)
+    cosines: Floats = vectors[:-1] @ vectors[-1]
+    return cosines
+
+
+def _repeat(one: Pieces, count: int) -> Pieces:
+    """A single text, `count` times."""
+    return Pieces(
+        ids=np.tile(one.ids, count),
+        offsets=np.arange(count + 1) * len(one.ids),
+        lengths=np.repeat(one.lengths, count),
+    )

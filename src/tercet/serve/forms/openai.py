@@ -1,0 +1,128 @@
+"""OpenAI's form: embeddings and the list of models."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+from tercet.model import Floats
+from tercet.serve.exchange import (
+    ForeignBody,
+    TextsOrIds,
+    answer,
+    asked,
+    body_of,
+    numbers,
+    read,
+    responses,
+)
+from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.service import Service
+
+router = APIRouter(prefix="/v1", tags=["OpenAI"])
+STARTED = int(time.time())
+
+
+class EmbeddingsBody(ForeignBody):
+    input: TextsOrIds
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    user: str | None = None
+
+
+class Embedding(BaseModel):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(BaseModel):
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+class ServedModel(BaseModel):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ServedModels(BaseModel):
+    object: Literal["list"]
+    data: list[ServedModel]
+
+
+class Error(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class Errors(BaseModel):
+    """An answer other than 200."""
+
+    error: Error
+
+
+@router.post(
+    "/embeddings", openapi_extra=body_of(EmbeddingsBody), responses=responses(Embeddings, Errors)
+)
+async def embeddings(request: Request) -> Response:
+    """The vector of each input, of length 1."""
+    body = await read(request, EmbeddingsBody)
+    service: Service = request.app.state.service
+    if body.model != service.name:
+        raise RefusalError(
+            404,
+            f"`model` is {shown(body.model)}; this server has {service.name!r}.",
+            field="model",
+            code="model_not_found",
+        )
+    service.check_width(body.dimensions)
+    pieces = await service.input_pieces(body.input, "input")
+    taken = asked(request, "input", None)
+    vectors = await service.vectors(pieces, taken, width=body.dimensions)
+    return Response(
+        _content(vectors, service.name, taken.facts.tokens, as_text=body.encoding_format),
+        media_type="application/json",
+    )
+
+
+@router.get("/models", responses=responses(ServedModels, Errors, reads=False))
+async def models(request: Request) -> Response:
+    """The one model that this server has."""
+    name = request.app.state.service.name
+    served = {"id": name, "object": "model", "created": STARTED, "owned_by": "tercet"}
+    return answer({"object": "list", "data": [served]})
+
+
+def _content(vectors: Floats, model: str, tokens: int, *, as_text: str) -> bytes:
+    """The answer, laid together by hand: a vector is most of it."""
+    rows = [_base64(row) if as_text == "base64" else numbers(row) for row in vectors]
+    entries = b",".join(
+        b'{"object":"embedding","index":%d,"embedding":%s}' % entry for entry in enumerate(rows)
+    )
+    rest: dict[str, Any] = {
+        "model": model,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+    return b'{"object":"list","data":[' + entries + b"]," + to_json(rest)[1:]
+
+
+def _base64(vector: Floats) -> bytes:
+    return b'"' + base64.b64encode(vector.astype("<f4").tobytes()) + b'"'

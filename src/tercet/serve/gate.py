@@ -1,0 +1,121 @@
+"""The gate before all endpoints: keys, draining, time limit, ids, metrics and one log line each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import asdict
+from itertools import count
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tercet.serve.keys import Keys
+from tercet.serve.logs import log, log_failure
+from tercet.serve.metrics import Metrics
+from tercet.serve.refusal import RefusalError
+from tercet.serve.service import Facts
+
+OPEN = ("/health", "/health/live", "/health/ready", "/", "/docs", "/docs.css", "/openapi.json")
+"""Paths that need no key: what a probe asks, and what everyone could read in the package."""
+OPEN_FOLDER = "/web/"
+CLOSE = (b"connection", b"close")
+NO_REPLY = 499
+"""How the log tells of a client that left; other servers write the same."""
+
+
+class Gate:
+    """An ASGI app around another."""
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, metrics: Metrics, timeout: float) -> None:
+        self._app = app
+        self._keys = keys
+        self._metrics = metrics
+        self._timeout = timeout
+        self._ids = count(1)
+        self.draining = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.monotonic()
+        reply = Reply(send, id_=f"{os.getpid():x}-{next(self._ids):x}", gate=self)
+        scope["facts"] = facts = Facts()
+        try:
+            async with asyncio.timeout(self._timeout):
+                self._check(scope)
+                await self._app(scope, receive, reply)
+        except RefusalError as refusal:
+            await reply.refuse(scope, refusal)
+        except TimeoutError:
+            await reply.refuse(scope, self._late(scope))
+        except Exception as error:  # noqa: BLE001 (whatever it is, the client gets an answer)
+            log_failure("request-failed", error, id=reply.id)
+            await reply.refuse(scope, RefusalError(500, "The server failed on this request."))
+        self._tell(scope, reply, facts, time.monotonic() - began)
+
+    def _check(self, scope: Scope) -> None:
+        path = scope["path"]
+        if path in OPEN or path.startswith(OPEN_FOLDER):
+            return
+        header = next((v for k, v in scope["headers"] if k == b"authorization"), None)
+        if not self._keys.admit(header):
+            what = "is missing" if header is None else "holds no key that is known here"
+            raise RefusalError(401, f"The header Authorization: Bearer KEY {what}.")
+        if self.draining:
+            raise RefusalError(503, "The server is going down; ask another.", retry_after=1)
+
+    def _late(self, scope: Scope) -> RefusalError:
+        if scope["method"] == "POST" and not scope.get("read"):
+            return RefusalError(408, f"The body did not come within {self._timeout:g} s.")
+        return RefusalError(
+            504, f"No answer within {self._timeout:g} s; send fewer inputs at a time."
+        )
+
+    def _tell(self, scope: Scope, reply: Reply, facts: Facts, seconds: float) -> None:
+        # The path as it was asked may hold anything; the route's own is ours.
+        route = getattr(scope.get("route"), "path", None) or "other"
+        status = reply.status or NO_REPLY
+        self._metrics.requests.labels(route, status).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        if status >= 400:
+            self._metrics.refusals.labels(status).inc()
+        if facts.truncated:
+            self._metrics.truncated.inc(facts.truncated)
+        told: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
+        log("request", id=reply.id, **told, seconds=round(seconds, 6), **asdict(facts))
+
+
+class Reply:
+    """The way back to the client: adds the id, and remembers what was sent."""
+
+    def __init__(self, send: Send, *, id_: str, gate: Gate) -> None:
+        self._send = send
+        self._gate = gate
+        self.id = id_
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id.encode())]
+            if self._gate.draining:
+                message["headers"].append(CLOSE)
+        await self._send(message)
+
+    async def refuse(self, scope: Scope, refusal: RefusalError) -> None:
+        """Send a refusal, unless an answer has already begun."""
+        if self.status is not None:
+            return
+        body = refusal.body(openai=scope["path"].startswith("/v1/"))
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *refusal.headers(),
+        ]
+        if refusal.status == 408:
+            headers.append(CLOSE)
+        await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self({"type": "http.response.body", "body": body})

@@ -1,0 +1,170 @@
+"""One worker: the model behind uvicorn; signals, draining, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import uvicorn
+from starlette.types import ASGIApp
+
+from tercet.errors import TercetError
+from tercet.infer.engine import budget_of
+from tercet.model import Model, load
+from tercet.serve.app import build_app
+from tercet.serve.batcher import Batcher
+from tercet.serve.connection import Connection
+from tercet.serve.encode import encode
+from tercet.serve.gate import Gate
+from tercet.serve.keys import Keys
+from tercet.serve.limits import Limits
+from tercet.serve.logs import log, take_over_runner_logs
+from tercet.serve.metrics import Metrics
+from tercet.serve.service import Service
+from tercet.serve.settings import Settings
+
+IDLE = 30
+"""Seconds that a connection may stay open between two requests."""
+GRACE = 1.0
+"""Seconds that open connections have, once draining, to be told so instead of being cut."""
+FIRST_WORDS = "The first words are slow: weights are mapped and threads started."
+
+
+def serve(settings: Settings, listener: socket.socket, *, on_ready: Callable[[], None]) -> int:
+    """Serve until a signal comes, and give the exit code.
+
+    listener: bound, and perhaps shared with other workers
+    """
+    began = time.monotonic()
+    keys = Keys(file=settings.keys, listed=settings.listed_keys)
+    model = load(settings.model)
+    limits = limits_for(model, settings)
+    # Inputs are cut where the limit says, even if the model itself would take more.
+    model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
+    if settings.workers > 1:
+        torch.set_num_threads(max(1, torch.get_num_threads() // settings.workers))
+    model.embed([FIRST_WORDS])
+    metrics = Metrics()
+    batcher = Batcher(partial(encode, model.engine), limits, metrics)
+    service = Service(model, name_of(settings.model), limits, batcher)
+    app, gate = build_app(service, keys=keys, metrics=metrics, origins=settings.origins)
+
+    def tell() -> None:
+        seconds = round(time.monotonic() - began, 3)
+        log("ready", url=_url(listener), model=service.name, seconds=seconds)
+        on_ready()
+
+    Server(app, gate=gate, keys=keys, batcher=batcher, on_ready=tell).run(sockets=[listener])
+    log("ended", failed=batcher.dead)
+    return 1 if batcher.dead else 0
+
+
+def limits_for(model: Model, settings: Settings) -> Limits:
+    """The limits of the settings, with what the model asks for where they say nothing."""
+    most = model.info.max_tokens
+    limits = Limits(
+        inputs=settings.max_inputs,
+        tokens=settings.max_tokens or most,
+        body=settings.max_body,
+        long_inputs=settings.long_inputs,
+        queue_inputs=settings.queue_inputs,
+        queue_tokens=settings.queue_tokens,
+        batch_tokens=settings.batch_tokens or budget_of(model.network.device),
+        wait=settings.max_wait,
+        timeout=settings.timeout,
+    )
+    limits.check(model_tokens=most)
+    return limits
+
+
+def name_of(source: str | None) -> str:
+    """What clients call the model: its folder's name, or its hub id."""
+    if source is None:
+        return "tercet"
+    path = Path(source)
+    if not path.exists():
+        return source
+    path = path.resolve()
+    # A run keeps its model in a folder that is always called so.
+    return path.parent.name if path.name == "model" else path.name
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server: drains on SIGTERM, reads keys again on SIGHUP, ends with the encoder."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Gate,
+        keys: Keys,
+        batcher: Batcher,
+        on_ready: Callable[[], None],
+    ) -> None:
+        config = uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=IDLE,
+        )
+        super().__init__(config)
+        self._gate = gate
+        self._keys = keys
+        self._batcher = batcher
+        self._on_ready = on_ready
+        take_over_runner_logs()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._batcher.dead
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, answer what was accepted, and close."""
+        self._gate.draining = True
+        log("draining", connections=len(self.server_state.connections))
+        for server in self.servers:
+            server.close()
+        # A request may be on its way on any open connection: it hears 503, not silence.
+        end = time.monotonic() + GRACE
+        while self.server_state.connections and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+    def _reload(self) -> None:
+        try:
+            self._keys.reload()
+            log("keys-reloaded")
+        except TercetError:
+            log("keys-not-reloaded", reason="the file of keys cannot be read; the old ones stay")
+
+
+def _url(listener: socket.socket) -> str:
+    address: Any = listener.getsockname()
+    host = f"[{address[0]}]" if listener.family == socket.AF_INET6 else address[0]
+    return f"http://{host}:{address[1]}"

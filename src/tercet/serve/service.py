@@ -1,0 +1,212 @@
+"""What all forms ask: texts to word pieces, word pieces to vectors and to predictions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NoReturn, cast
+
+import numpy as np
+
+from tercet.errors import TercetError
+from tercet.infer.batches import Rows, pair_lengths, single_lengths
+from tercet.infer.engine import join
+from tercet.model import Floats, Mode, Model
+from tercet.serve.batcher import Batcher
+from tercet.serve.limits import Limits
+from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.work import Reader, Work
+from tercet.specs import Gear
+from tercet.text.template import Slot
+from tercet.text.tokens import Pieces
+
+AT_ONCE = 2000
+"""Characters that are tokenised sooner than a thread is woken for them."""
+
+Ids = Sequence[int]
+IdRows = Sequence[Ids]
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a request turned out to cost, for its log line and its answer."""
+
+    inputs: int = 0
+    tokens: int = 0
+    truncated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the inputs of one request are to be taken.
+
+    field: what the request calls them, as `texts`
+    truncate: cut inputs that are too long; refuse them otherwise
+    """
+
+    facts: Facts
+    field: str
+    truncate: bool
+
+
+@dataclass(slots=True)
+class Service:
+    """A model behind its batcher.
+
+    name: what clients call the model
+    """
+
+    model: Model
+    name: str
+    limits: Limits
+    batcher: Batcher
+    _threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+    )
+
+    @property
+    def widths(self) -> list[int]:
+        """The widths that vectors may be asked for."""
+        return [self.model.width]
+
+    def check_count(self, count: int, name: str) -> None:
+        """Refuse a request of too many inputs."""
+        if count > self.limits.inputs:
+            raise RefusalError(
+                413,
+                f"`{name}` has {count} inputs; a request may have {self.limits.inputs}.",
+                field=name,
+            )
+
+    def check_width(self, width: int | None) -> None:
+        """Refuse a width that the vectors were not trained for."""
+        if width is not None and width not in self.widths:
+            has = ", ".join(map(str, self.widths))
+            raise RefusalError(
+                422,
+                f"`dimensions` is {width}; the vectors of this model have {has}.",
+                field="dimensions",
+            )
+
+    def gear(self, task: str, mode: Mode | None) -> Gear:
+        """The gear that answers; refuses tasks and gears that the model lacks."""
+        if task not in self.model.tasks:
+            has = ", ".join(self.model.tasks) or "none, it can only embed"
+            raise RefusalError(404, f"The model has no task {shown(task)}; its tasks are: {has}.")
+        try:
+            return self.model.gear(task, mode)
+        except TercetError as error:
+            raise RefusalError(422, str(error), field="mode") from error
+
+    async def pieces(self, texts: Sequence[str]) -> Pieces:
+        """Word pieces of texts; long ones in a thread, so that other requests go on."""
+        if sum(map(len, texts)) <= AT_ONCE:
+            return self.model.pieces(texts)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self.model.pieces, texts)
+
+    async def input_pieces(self, given: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
+        """Word pieces of one or of several texts, or those that the client has made itself."""
+        if isinstance(given, str):
+            return await self.pieces([given])
+        if isinstance(given[0], int):
+            return self._pieces_of_ids([cast(Ids, given)], name=name)
+        self.check_count(len(given), name)
+        if isinstance(given[0], str):
+            return await self.pieces(cast(Sequence[str], given))
+        return self._pieces_of_ids(cast(IdRows, given), name=name)
+
+    def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
+        vocabulary = self.model.tokenizer.vocabulary
+        limit = self.limits.tokens
+        for number, row in enumerate(rows):
+            for place, id_ in enumerate(row):
+                if not 0 <= id_ < vocabulary:
+                    where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
+                    raise RefusalError(
+                        422,
+                        f"`{where}` is {id_}; the model knows tokens from 0 to {vocabulary - 1}.",
+                        field=where,
+                    )
+        lengths = np.array([len(row) for row in rows], np.int64)
+        kept = [np.asarray(row[:limit], np.int32) for row in rows]
+        return Pieces(
+            ids=np.concatenate(kept),
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, limit))]),
+            lengths=lengths,
+        )
+
+    async def vectors(
+        self, pieces: Pieces, asked: Asked, *, width: int | None = None, normalize: bool = True
+    ) -> Floats:
+        """Vectors of texts, float32 [n, width], of length 1 unless told otherwise."""
+        work = self._texts(pieces, asked, inputs=len(pieces))
+        vectors = (await self.batcher.submit(work))[:, :width]
+        return unit(vectors) if normalize else vectors
+
+    async def predictions(
+        self, task: str, gear: Gear, columns: Sequence[Pieces], asked: Asked
+    ) -> Floats:
+        """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
+        whole = not self.model.network.reads_vectors(task, gear)
+        reader = Reader(task, gear, whole=whole)
+        if gear == "cross":
+            work = self._pairs(*columns, asked=asked, reader=reader)
+        elif gear == "bi":
+            work = self._texts(join(*columns), asked, inputs=len(columns[0]), reader=reader)
+        else:
+            work = self._texts(columns[0], asked, inputs=len(columns[0]), reader=reader)
+        return await self.batcher.submit(work)
+
+    def _texts(
+        self, pieces: Pieces, asked: Asked, *, inputs: int, reader: Reader | None = None
+    ) -> Work:
+        template, limit = self.model.tokenizer.template, self.limits.tokens
+        full = pieces.lengths + _special(template.one)
+        self._judge(full, asked, inputs=inputs)
+        lengths = single_lengths(pieces, template=template, max_tokens=limit)
+        asked.facts.tokens += int(lengths.sum())
+        return Work(columns=[pieces], lengths=lengths, inputs=inputs, reader=reader)
+
+    def _pairs(self, first: Pieces, second: Pieces, *, asked: Asked, reader: Reader) -> Work:
+        template, limit = self.model.tokenizer.template, self.limits.tokens
+        full = first.lengths + second.lengths + _special(template.two)
+        self._judge(full, asked, inputs=len(full))
+        lengths = pair_lengths(first, second, template=template, max_tokens=limit)
+        asked.facts.tokens += int(lengths.sum())
+        return Work(columns=[first, second], lengths=lengths, inputs=len(full), reader=reader)
+
+    def _judge(self, full: Rows, asked: Asked, *, inputs: int) -> None:
+        """Count inputs and those that are too long, or refuse the first of these.
+
+        full: tokens of each row before any cut [rows]; rows are inputs, or sides of them in turn
+        """
+        asked.facts.inputs += inputs
+        long = np.flatnonzero(full > self.limits.tokens)
+        if not len(long):
+            return
+        if not asked.truncate:
+            self._refuse_long(int(long[0]), int(full[long[0]]), asked, inputs=inputs)
+        asked.facts.truncated += len(np.unique(long % inputs))
+
+    def _refuse_long(self, row: int, tokens: int, asked: Asked, *, inputs: int) -> NoReturn:
+        place = f"{asked.field}.{row % inputs}"
+        raise RefusalError(
+            413,
+            f"`{place}` has {tokens} tokens; an input may have {self.limits.tokens}: shorten it, "
+            'or ask with "truncate": true.',
+            field=place,
+        )
+
+
+def unit(vectors: Floats) -> Floats:
+    """Rows of length 1, as `Model.embed` gives them."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    result: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
+    return result
+
+
+def _special(slots: tuple[Slot, ...]) -> int:
+    return sum(slot.text is None for slot in slots)

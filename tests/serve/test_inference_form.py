@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tercet
+from tercet.model import Model
+
+TEXTS = ["a film that is worth a look", "dull", "good fun", ""]
+
+
+def test_embed_equals_the_model(server: Any, model: Model) -> None:
+    told = server.post("/embed", {"inputs": TEXTS}).json()
+    assert np.abs(np.array(told) - model.embed(TEXTS)).max() < 1e-6
+    assert server.post("/embed", {"inputs": TEXTS[0]}).json() == told[:1]
+
+
+def test_embed_leaves_vectors_as_pooled_when_asked(server: Any, model: Model) -> None:
+    told = np.array(server.post("/embed", {"inputs": TEXTS, "normalize": False}).json())
+    assert np.allclose(told, model.engine.vectors(model.pieces(TEXTS)), atol=1e-6)
+
+
+def test_similarity_gives_cosines(server: Any, model: Model) -> None:
+    body = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS}}
+    told = server.post("/similarity", body).json()
+    vectors = model.embed(TEXTS)
+    assert np.allclose(told, vectors @ vectors[0], atol=1e-6)
+
+
+def test_rerank_puts_the_nearest_first(server: Any, model: Model) -> None:
+    body = {"query": TEXTS[1], "texts": TEXTS, "return_text": True}
+    told = server.post("/rerank", body).json()
+    scores = [rank["score"] for rank in told]
+    assert scores == sorted(scores, reverse=True)
+    assert [rank["text"] for rank in told] == [TEXTS[rank["index"]] for rank in told]
+    grades = model.similarity([(TEXTS[1], text) for text in TEXTS], mode="cross") / 5
+    assert np.allclose(sorted(grades, reverse=True), scores, atol=1e-5)
+    raw = server.post("/rerank", body | {"raw_scores": True}).json()
+    assert [rank["index"] for rank in raw] == [rank["index"] for rank in told]
+    assert all("text" not in rank for rank in server.post("/rerank", body | {"return_text": False}).json())
+
+
+def test_info_tells_tasks_gears_and_limits(server: Any, model: Model) -> None:
+    told = server.get("/info").json()
+    assert told["max_client_batch_size"] == 64
+    assert told["max_input_length"] == 48
+    assert told["version"] == tercet.__version__
+    ours = told["tercet"]
+    assert ours["tasks"]["paraphrase"]["gears"] == ["cross", "bi"]
+    assert ours["tasks"]["sentiment"]["labels"] == model.tasks["sentiment"].labels
+    assert ours["tasks"]["similarity"] == {
+        "inputs": "pairs",
+        "gears": ["cross", "bi"],
+        "labels": None,
+        "range": [1, 3],
+    }
+    assert (ours["rerank"], ours["index"], ours["width"]) == ("similarity", None, model.width)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/embed", {"inputs": TEXTS, "prompt_name": "query"}, "prompt_name"),
+        ("/embed", {"inputs": TEXTS, "truncation_direction": "left"}, "truncation_direction"),
+        ("/embed", {"inputs": TEXTS, "dimensions": 5}, "dimensions"),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}, "inputs.sentences"),
+        ("/rerank", {"query": "a", "texts": "b"}, "texts"),
+    ],
+)
+def test_what_would_change_the_answer_is_not_ignored(
+    server: Any, path: str, body: Any, field: str
+) -> None:
+    told = server.post(path, body)
+    assert (told.status_code, told.json()["field"]) == (422, field)
+
+
+def test_other_fields_of_that_form_are_let_through(server: Any) -> None:
+    assert server.post("/embed", {"inputs": TEXTS, "new_field": 1}).status_code == 200

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tercet.model import Model
+
+TEXTS = [
+    "a film that is worth a look",
+    "dull",
+    "",
+    "The plot is long, and the cast is lost in it: an hour too much. " * 5,
+    "dull",
+    "good 😀 fun",
+]
+PAIRS = [[TEXTS[0], TEXTS[1]], [TEXTS[3], TEXTS[5]], ["same", "same"], ["", TEXTS[0]]]
+
+
+def test_sentiment_equals_the_model(server: Any, model: Model) -> None:
+    told = server.post("/sentiment", {"texts": TEXTS}).json()
+    assert (told["task"], told["mode"], told["truncated"]) == ("sentiment", "single", 1)
+    for found, wanted in zip(told["results"], model.sentiment(TEXTS), strict=True):
+        assert (found["label"], found["name"]) == (wanted.label, wanted.name)
+        assert np.allclose(found["probabilities"], wanted.probabilities, atol=1e-6)
+
+
+def test_one_text_needs_no_list(server: Any) -> None:
+    one = server.post("/sentiment", {"texts": TEXTS[0]}).json()
+    assert one == server.post("/sentiment", {"texts": TEXTS[:1]}).json()
+
+
+@pytest.mark.parametrize("mode", ["cross", "bi"])
+def test_pairs_equal_the_model_in_both_gears(server: Any, model: Model, mode: Any) -> None:
+    for path, ask in [("/paraphrase", model.paraphrase), ("/similarity/pairs", model.similarity)]:
+        told = server.post(path, {"pairs": PAIRS, "mode": mode}).json()
+        assert told["mode"] == mode
+        assert np.allclose(told["results"], ask(PAIRS, mode=mode), atol=1e-5)
+
+
+def test_the_most_exact_gear_answers_when_none_is_asked_for(server: Any) -> None:
+    assert server.post("/paraphrase", {"pairs": PAIRS}).json()["mode"] == "cross"
+
+
+@pytest.mark.parametrize("task", ["sentiment", "tone", "paraphrase", "turned"])
+def test_predict_answers_any_task_with_classes(server: Any, model: Model, task: str) -> None:
+    inputs: Any = TEXTS if model.gear(task) == "single" else PAIRS
+    told = server.post(f"/predict/{task}", {"inputs": inputs}).json()
+    for found, wanted in zip(told["results"], model.predict(task, inputs), strict=True):
+        assert (found["label"], found["name"]) == (wanted.label, wanted.name)
+        assert np.allclose(found["probabilities"], wanted.probabilities, atol=1e-6)
+
+
+def test_predict_gives_grades_on_the_tasks_own_range(server: Any, model: Model) -> None:
+    told = server.post("/predict/similarity", {"inputs": PAIRS, "mode": "bi"}).json()
+    wanted = model.predict("similarity", PAIRS, "bi")
+    assert np.allclose(told["results"], wanted, atol=1e-5)
+
+
+def test_a_long_request_keeps_its_order(server: Any, model: Model) -> None:
+    texts = [" ".join(["film"] * (1 + number * 7 % 40)) for number in range(64)]
+    told = server.post("/sentiment", {"texts": texts}).json()
+    wanted = [found.probabilities for found in model.sentiment(texts)]
+    assert np.allclose([r["probabilities"] for r in told["results"]], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "words"),
+    [
+        ("/sentiment", {"texts": ["a", 3]}, "texts.1", "is 3"),
+        ("/sentiment", {}, "texts", "missing"),
+        ("/sentiment", {"texts": []}, "texts", "at least 1"),
+        ("/sentiment", {"texts": "a", "mode": "cross"}, "mode", "cross"),
+        ("/paraphrase", {"pairs": [["a", "b"], ["a"]]}, "pairs.1.1", "missing"),
+        ("/paraphrase", {"pairs": [["a", "b", "c"]]}, "pairs.0", "2 items"),
+        ("/paraphrase", {"pairs": [["a", "b"]], "mode": "both"}, "mode", "both"),
+        ("/predict/turned", {"inputs": [["a", "b"]], "mode": "bi"}, "mode", "no gear `bi`"),
+        ("/predict/tone", {"inputs": [["a", "b"]]}, "inputs.0", "reads texts"),
+        ("/predict/turned", {"inputs": ["a"]}, "inputs.0", "reads pairs"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_value(
+    server: Any, path: str, body: Any, field: str, words: str
+) -> None:
+    told = server.post(path, body)
+    assert told.status_code == 422
+    assert told.json()["field"] == field
+    assert words in told.json()["error"]
+    assert told.json()["error_type"] == "Validation"
+
+
+def test_a_task_that_the_model_lacks_is_not_found(server: Any) -> None:
+    told = server.post("/predict/irony", {"inputs": ["a"]})
+    assert told.status_code == 404
+    assert "sentiment" in told.json()["error"]
+
+
+def test_long_inputs_are_refused_where_that_is_asked(server: Any) -> None:
+    long = "film " * 60
+    told = server.post("/sentiment", {"texts": ["a", long], "truncate": False})
+    assert (told.status_code, told.json()["field"]) == (413, "texts.1")
+    assert "62 tokens" in told.json()["error"]
+    pairs = {"pairs": [["a", "b"], ["film " * 25, "film " * 25]], "truncate": False}
+    assert server.post("/paraphrase", pairs | {"mode": "cross"}).json()["field"] == "pairs.1"
+    assert server.post("/paraphrase", pairs | {"mode": "bi"}).status_code == 200
+    pairs["pairs"].append(["b", long])
+    assert server.post("/paraphrase", pairs | {"mode": "bi"}).json()["field"] == "pairs.2"
