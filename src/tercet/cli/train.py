@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,6 +75,9 @@ class TerminalListener:
 
     def say(self, sentence: str) -> None:
         say(sentence)
+
+    def working(self, what: str) -> AbstractContextManager[Report]:
+        return progress(what)
 
     def begin_stage(self, name: str, *, steps: int, done: int) -> None:
         self._name, self._steps, self._done = name, steps, done

@@ -126,6 +126,8 @@ class TaskSpec(Spec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        if not self.gears and self.like is not None:
+            raise ValueError(f"is like `{self.like}`, but no task of that name has gears")
         if not self.gears:
             raise ValueError("needs a gear: `single`, `bi` or `cross`")
         if self.labels is not None and self.range is not None:

@@ -23,6 +23,7 @@ class Curves:
         self._writer: Any = SummaryWriter(folder)
         self._listener = listener
         self.say = listener.say
+        self.working = listener.working
         self.begin_stage = listener.begin_stage
 
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None:

@@ -16,6 +16,7 @@ from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.evaluate.results import score_of
 from tercet.evaluate.tasks import score_tables
+from tercet.infer.engine import Engine
 from tercet.model_card import Metrics, ModelInfo
 from tercet.model_folder import Parts, save_model_folder
 from tercet.network import Network
@@ -25,12 +26,14 @@ from tercet.specs import StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
+from tercet.train.head_loss import Targets
 from tercet.train.journal import Journal
 from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position
 from tercet.train.losses import Losses
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
+from tercet.train.preparation import Preparation
 from tercet.train.run_folder import RunFolder
 from tercet.train.schedule import Draw
 from tercet.train.surgery import Surgeon
@@ -89,22 +92,22 @@ class Run:
             tables = self._tables("train", tokenizer)
             dev = self._tables("dev", tokenizer) if self.world.leads else {}
             self._check_stages(network)
+        tables, targets = self._prepare(network, tokenizer, tables)
         with self._told():
-            return self._train(
-                network, tokenizer, tables, dev, resume=resume, tensorboard=tensorboard
-            )
+            losses = self._losses(network, tokenizer, tables, targets)
+            return self._train(losses, tokenizer, dev, resume=resume, tensorboard=tensorboard)
 
     def _train(
         self,
-        network: Network,
+        losses: Losses,
         tokenizer: Tokenizer,
-        tables: dict[str, TaskTable],
         dev: dict[str, TaskTable],
         *,
         resume: bool,
         tensorboard: bool,
     ) -> RunResult | None:
         """All that writes into the run folder."""
+        network, tables = losses.network, losses.tables
         listener = self._with_curves(self.listener) if tensorboard else self.listener
         if self.world.leads:
             self.folder.open()
@@ -119,7 +122,7 @@ class Run:
         with self.folder.journal(length=length, leads=self.world.leads) as stream:
             loop = Loop(
                 self.recipe,
-                losses=self._losses(network, tokenizer, tables),
+                losses=losses,
                 journal=Journal(stream, describe=lambda draw: _describe(tables[draw.task], draw)),
                 checkpoints=checkpoints,
                 listener=listener,
@@ -198,8 +201,31 @@ class Run:
         notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
         return "; ".join(notes) + f". {describe_skipped(table.skipped)}".rstrip()
 
-    def _losses(
+    def _prepare(
         self, network: Network, tokenizer: Tokenizer, tables: dict[str, TaskTable]
+    ) -> tuple[dict[str, TaskTable], dict[str, Targets]]:
+        """The rows that train, and what teachers say of them."""
+        engine = Engine(
+            network,
+            tokenizer.template,
+            self.recipe.encoder.max_tokens,
+            bf16=self.world.device.type == "cuda",
+        )
+        prepare = Preparation(self.recipe, data=self.data, engine=engine, listener=self.listener)
+        prepared: tuple[dict[str, TaskTable], dict[str, Targets]] = {}, {}
+        # What the process that leads makes, the others find in the cache.
+        for turn in (True, False):
+            with self.world.in_step():
+                if self.world.leads == turn:
+                    prepared = prepare(tables)
+        return prepared
+
+    def _losses(
+        self,
+        network: Network,
+        tokenizer: Tokenizer,
+        tables: dict[str, TaskTable],
+        targets: dict[str, Targets],
     ) -> Losses:
         return Losses(
             network=network,
@@ -209,6 +235,7 @@ class Run:
             max_tokens=self.recipe.encoder.max_tokens,
             world=self.world,
             masking=self._masking(network, tokenizer),
+            targets=targets,
         )
 
     def _masking(self, network: Network, tokenizer: Tokenizer) -> Masking | None:

@@ -1,0 +1,73 @@
+"""From the tables that were read to the rows that train, and what their teachers say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.examples import read_examples
+from tercet.data.table import TaskTable
+from tercet.errors import TercetError
+from tercet.evaluate.temperature import held_out_rows
+from tercet.infer.engine import Engine
+from tercet.recipe import Recipe
+from tercet.train.head_loss import Targets
+from tercet.train.listener import Listener
+from tercet.train.pairing import make_pairs
+from tercet.train.teaching import Teachers
+
+Rows = NDArray[np.int64]
+
+
+class Preparation:
+    """Leaves out rows, makes pairs, and asks teachers, as the tasks of a recipe want it."""
+
+    def __init__(self, recipe: Recipe, *, data: Path, engine: Engine, listener: Listener) -> None:
+        """`engine` has the network as it is before training."""
+        self._tasks = recipe.tasks
+        self._data = data
+        self._engine = engine
+        self._listener = listener
+
+    def __call__(
+        self, tables: Mapping[str, TaskTable]
+    ) -> tuple[dict[str, TaskTable], dict[str, Targets]]:
+        """The tables to train on, and of tasks with a teacher what it gives for every row."""
+        teachers = Teachers(device=self._engine.network.device, listener=self._listener)
+        found: dict[str, TaskTable] = {}
+        targets: dict[str, Targets] = {}
+        for name, table in tables.items():
+            found[name], columns = self._choose(name, table)
+            if self._tasks[name].teacher is not None:
+                targets[name] = self._ask(teachers, name, columns)
+        return found, targets
+
+    def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, list[tuple[int, Rows]]]:
+        """The rows that train; and of each of their columns, where its texts stand in the files:
+        in which column, at which rows."""
+        task = self._tasks[name]
+        if task.data.pairs is not None:
+            first, second = make_pairs(
+                table.columns[0], task.data.pairs, engine=self._engine, listener=self._listener
+            )
+            self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
+            return table.paired(first, second), [(0, first), (0, second)]
+        rows = np.arange(len(table))
+        if task.held_out > 0.0:
+            rows = np.setdiff1d(rows, held_out_rows(len(table), share=task.held_out))
+            if not len(rows):
+                raise TercetError(f"Task `{name}`: `held_out` leaves no row to train on.")
+            self._listener.say(f"{name}: {len(table) - len(rows):,} rows held out.")
+            table = table.take(rows)
+        return table, [(column, rows) for column in range(len(table.columns))]
+
+    def _ask(self, teachers: Teachers, name: str, columns: list[tuple[int, Rows]]) -> Targets:
+        task = self._tasks[name]
+        read = read_examples(task, "train", self._data).texts
+        texts = [[read[column][row] for row in rows.tolist()] for column, rows in columns]
+        width = self._engine.network.encoder.config.width
+        keeps_first = not task.predicts and "single" in task.gears
+        return teachers.targets(name, task, texts[:1] if keeps_first else texts, width=width)
