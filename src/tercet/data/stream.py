@@ -70,6 +70,11 @@ class TextFile:
         digest = hashlib.sha256(f"{hash_file(path)} {chosen}".encode()).hexdigest()
         return cls(path, columns, rows, digest, places, reading)
 
+    @property
+    def numbered(self) -> bool:
+        """Whether ids are the rows' numbers, for want of a column of ids."""
+        return all(place.name != ID for place in self._places)
+
     def batches(self, size: int = BATCH, *, start: int = 0) -> Iterator[pa.RecordBatch]:
         """Rows from `start` on in their order, `size` at a time; a text may be empty."""
         read = _parquet_batches if kind_of(self.path) == "parquet" else _value_batches
