@@ -1,0 +1,39 @@
+"""Embedding a file on this machine: streamed in parts, resumed where it was interrupted."""
+
+from __future__ import annotations
+
+import shutil
+
+from tercet.data.stream import VECTOR, TextFile
+from tercet.infer.engine import Progress
+from tercet.model import Model
+from tercet.search.embed_output import check_output, is_array, write_vectors
+from tercet.search.identity import Identity
+from tercet.search.lance_store import index_schema
+from tercet.search.staged import stage, work_folder
+
+
+def embed_file(
+    source: str,
+    out: str,
+    *,
+    model: Model,
+    identity: Identity,
+    column: str | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Embed every row of a file into a Parquet or npy file, in the file's order; how many rows.
+
+    Parts that an interrupted call finished are not embedded again.
+    """
+    check_output(out)
+    file = TextFile.open(source, column)
+    schema = index_schema(file.columns, identity)
+    work = work_folder(out)
+    staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
+    batches = (batch.cast(schema) for batch in staged.batches())
+    if is_array(out):
+        schema = schema.empty_table().select([VECTOR]).schema
+    write_vectors(batches, schema, rows=file.rows, out=out)
+    shutil.rmtree(work)
+    return file.rows
