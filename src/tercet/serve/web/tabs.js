@@ -22,20 +22,24 @@ export function startTabs(list, names) {
       panelOf(tab).hidden = !chosen;
     }
   };
+  const go = (tab) => {
+    choose(nameOf(tab));
+    location.hash = nameOf(tab);
+  };
   const follow = () => {
     const named = location.hash.slice(1);
     choose(names.includes(named) ? named : names[0]);
   };
   list.addEventListener("click", (event) => {
     const tab = event.target.closest("[role=tab]");
-    if (tab) location.hash = nameOf(tab);
+    if (tab) go(tab);
   });
   list.addEventListener("keydown", (event) => {
     const next = target(tabs, event);
     if (next === undefined) return;
     event.preventDefault();
     next.focus();
-    location.hash = nameOf(next);
+    go(next);
   });
   window.addEventListener("hashchange", follow);
   follow();
