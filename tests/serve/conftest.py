@@ -129,6 +129,7 @@ def serving(
     *,
     keys: Keys | None = None,
     origins: list[str] | None = None,
+    index: Any = None,
     encode_with: Any = None,
     **limits: Any,
 ) -> Iterator[Serving]:
@@ -137,6 +138,7 @@ def serving(
     service = Service(model, "small", chosen, batcher)
     app, gate = build_app(
         service,
+        index,
         keys=keys or Keys(file=None, listed=None),
         metrics=batcher.metrics,
         origins=origins or [],

@@ -39,7 +39,9 @@ def test_rerank_puts_the_nearest_first(server: Any, model: Model) -> None:
     assert np.allclose(sorted(grades, reverse=True), scores, atol=1e-5)
     raw = server.post("/rerank", body | {"raw_scores": True}).json()
     assert [rank["index"] for rank in raw] == [rank["index"] for rank in told]
-    assert all("text" not in rank for rank in server.post("/rerank", body | {"return_text": False}).json())
+    assert all(
+        "text" not in rank for rank in server.post("/rerank", body | {"return_text": False}).json()
+    )
 
 
 def test_info_tells_tasks_gears_and_limits(server: Any, model: Model) -> None:

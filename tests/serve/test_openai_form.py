@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -35,17 +38,16 @@ def test_the_official_client_gets_the_models_vectors(
     found = [entry.embedding for entry in told.data]
     if form == "base64":
         assert all(isinstance(text, str) for text in found)
-        import base64
-
         found = [np.frombuffer(base64.b64decode(text), "<f4") for text in found]
     assert np.abs(np.array(found) - model.embed(TEXTS)).max() < 1e-6
     assert [entry.index for entry in told.data] == [0, 1, 2, 3]
     assert told.model == "small"
 
 
-def test_usage_counts_tokens(client: openai.OpenAI) -> None:
-    told = client.embeddings.create(model="small", input=["dull", "dull film"])
-    assert told.usage.prompt_tokens == told.usage.total_tokens == 3 + 4
+def test_usage_counts_tokens(client: openai.OpenAI, model: Model) -> None:
+    told = client.embeddings.create(model="small", input=TEXTS)
+    tokens = len(model.tokenizer.encode(TEXTS, max_tokens=48).ids)
+    assert told.usage.prompt_tokens == told.usage.total_tokens == tokens
 
 
 def test_token_ids_are_taken_as_word_pieces(client: openai.OpenAI, model: Model) -> None:
@@ -92,7 +94,19 @@ def test_a_wrong_key_is_an_authentication_error(serve: Any) -> None:
 
 
 def test_a_full_queue_is_a_rate_limit_error(serve: Any) -> None:
-    server = serve(queue_inputs=64, queue_tokens=512)
-    with pytest.raises(openai.APIStatusError) as error:
-        client_of(server).embeddings.create(model="small", input=["film " * 40] * 64)
-    assert error.value.status_code == 413
+    began, go = threading.Event(), threading.Event()
+
+    def hold(parts: Any) -> Any:
+        began.set()
+        go.wait(60)
+        raise RuntimeError
+
+    server = serve(queue_inputs=64, encode_with=hold)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(server.post, "/v1/embeddings", {"model": "small", "input": "a"})
+        began.wait(60)
+        with pytest.raises(openai.RateLimitError) as busy:
+            client_of(server).embeddings.create(model="small", input=["a"] * 64)
+        assert int(busy.value.response.headers["retry-after"]) >= 1
+        go.set()
+        assert first.result().status_code == 500

@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
+from tercet.infer.base import BaseEngine, distinct
 from tercet.infer.batches import Rows
-from tercet.infer.engine import Engine, distinct
 from tercet.serve.work import Floats, Job, Part, Reader
 from tercet.text.tokens import Pieces
 
 
-def encode(engine: Engine, parts: Sequence[Part]) -> list[Job]:
+def encode(engine: BaseEngine, parts: Sequence[Part]) -> list[Job]:
     """Encode the parts; the jobs that are complete come back with what they wanted in `found`."""
     passes: dict[tuple[bool, Reader | None], list[Part]] = {}
     for part in parts:
@@ -32,7 +32,7 @@ def encode(engine: Engine, parts: Sequence[Part]) -> list[Job]:
 
 
 def _encode_pass(
-    engine: Engine, parts: Sequence[Part], *, sides: int, reader: Reader | None
+    engine: BaseEngine, parts: Sequence[Part], *, sides: int, reader: Reader | None
 ) -> Floats:
     """Vectors [rows, width] as pooled, or outputs [rows, outputs] of a head that needs tokens."""
     columns = [_gather(parts, side) for side in range(sides)]
@@ -71,7 +71,7 @@ def _take(pieces: Pieces, rows: Rows) -> Pieces:
     )
 
 
-def _predict(engine: Engine, jobs: Sequence[Job]) -> None:
+def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
     """Let each head read the vectors of all jobs that want it, at once."""
     wanted: dict[Reader, list[Job]] = {}
     for job in jobs:

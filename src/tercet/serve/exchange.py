@@ -92,7 +92,9 @@ async def read(request: Request, kind: type[B]) -> B:
 
 
 def answer(content: Any) -> Response:
-    return Response(to_json(content), media_type="application/json")
+    """JSON, whatever columns of an index may hold."""
+    body = to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
+    return Response(body, media_type="application/json")
 
 
 def asked(request: Request, field: str, truncate: bool | None) -> Asked:

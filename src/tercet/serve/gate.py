@@ -21,6 +21,7 @@ OPEN = ("/health", "/health/live", "/health/ready", "/", "/docs", "/docs.css", "
 """Paths that need no key: what a probe asks, and what everyone could read in the package."""
 OPEN_FOLDER = "/web/"
 CLOSE = (b"connection", b"close")
+FAILED = "The server failed on this request."
 NO_REPLY = 499
 """How the log tells of a client that left; other servers write the same."""
 
@@ -48,12 +49,12 @@ class Gate:
                 self._check(scope)
                 await self._app(scope, receive, reply)
         except RefusalError as refusal:
-            await reply.refuse(scope, refusal)
+            await reply.refuse(scope, receive, refusal)
         except TimeoutError:
-            await reply.refuse(scope, self._late(scope))
+            await reply.refuse(scope, receive, self._late(scope))
         except Exception as error:  # noqa: BLE001 (whatever it is, the client gets an answer)
             log_failure("request-failed", error, id=reply.id)
-            await reply.refuse(scope, RefusalError(500, "The server failed on this request."))
+            await reply.refuse(scope, receive, RefusalError(500, FAILED))
         self._tell(scope, reply, facts, time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
@@ -105,17 +106,7 @@ class Reply:
                 message["headers"].append(CLOSE)
         await self._send(message)
 
-    async def refuse(self, scope: Scope, refusal: RefusalError) -> None:
+    async def refuse(self, scope: Scope, receive: Receive, refusal: RefusalError) -> None:
         """Send a refusal, unless an answer has already begun."""
-        if self.status is not None:
-            return
-        body = refusal.body(openai=scope["path"].startswith("/v1/"))
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *refusal.headers(),
-        ]
-        if refusal.status == 408:
-            headers.append(CLOSE)
-        await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await self({"type": "http.response.body", "body": body})
+        if self.status is None:
+            await refusal.response(scope["path"])(scope, receive, self)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from starlette.responses import JSONResponse, Response
+
 ERROR_TYPES = {
     401: "Unauthorized",
     404: "NotFound",
@@ -50,25 +52,26 @@ class RefusalError(Exception):
         self.retry_after = retry_after
         self.code = code
 
-    def body(self, *, openai: bool) -> bytes:
-        """The answer's JSON, as OpenAI or as text-embeddings-inference writes it."""
-        content: dict[str, Any]
-        if openai:
-            kind = OPENAI_TYPES.get(self.status, "invalid_request_error")
-            error = {"message": self.sentence, "type": kind, "param": self.field, "code": self.code}
-            content = {"error": error}
-        else:
-            kind = ERROR_TYPES.get(self.status, "Validation")
-            content = {"error": self.sentence, "error_type": kind, "field": self.field}
-        return json.dumps(content).encode()
-
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers that belong to it, beside type and length."""
+    def response(self, path: str) -> Response:
+        """The answer, as OpenAI or as text-embeddings-inference writes it."""
+        headers = {}
         if self.status == 401:
-            return [(b"www-authenticate", b"Bearer")]
+            headers["WWW-Authenticate"] = "Bearer"
+        if self.status == 408:
+            headers["Connection"] = "close"
         if self.retry_after is not None:
-            return [(b"retry-after", str(self.retry_after).encode())]
-        return []
+            headers["Retry-After"] = str(self.retry_after)
+        content = self._openai() if path.startswith("/v1/") else self._plain()
+        return JSONResponse(content, self.status, headers)
+
+    def _openai(self) -> dict[str, Any]:
+        kind = OPENAI_TYPES.get(self.status, "invalid_request_error")
+        error = {"message": self.sentence, "type": kind, "param": self.field, "code": self.code}
+        return {"error": error}
+
+    def _plain(self) -> dict[str, Any]:
+        kind = ERROR_TYPES.get(self.status, "Validation")
+        return {"error": self.sentence, "error_type": kind, "field": self.field}
 
 
 def shown(value: object) -> str:

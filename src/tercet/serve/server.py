@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import uvicorn
 from starlette.types import ASGIApp
 
 from tercet.errors import TercetError
-from tercet.infer.engine import budget_of
 from tercet.model import Model, load
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher
@@ -26,10 +25,13 @@ from tercet.serve.encode import encode
 from tercet.serve.gate import Gate
 from tercet.serve.keys import Keys
 from tercet.serve.limits import Limits
-from tercet.serve.logs import log, take_over_runner_logs
+from tercet.serve.logs import log, log_failure, take_over_runner_logs
 from tercet.serve.metrics import Metrics
 from tercet.serve.service import Service
 from tercet.serve.settings import Settings
+
+if TYPE_CHECKING:
+    from tercet.search.index import Index
 
 IDLE = 30
 """Seconds that a connection may stay open between two requests."""
@@ -46,6 +48,7 @@ def serve(settings: Settings, listener: socket.socket, *, on_ready: Callable[[],
     began = time.monotonic()
     keys = Keys(file=settings.keys, listed=settings.listed_keys)
     model = load(settings.model)
+    index = open_index(settings.index, model) if settings.index is not None else None
     limits = limits_for(model, settings)
     # Inputs are cut where the limit says, even if the model itself would take more.
     model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
@@ -55,16 +58,31 @@ def serve(settings: Settings, listener: socket.socket, *, on_ready: Callable[[],
     metrics = Metrics()
     batcher = Batcher(partial(encode, model.engine), limits, metrics)
     service = Service(model, name_of(settings.model), limits, batcher)
-    app, gate = build_app(service, keys=keys, metrics=metrics, origins=settings.origins)
+    app, gate = build_app(service, index, keys=keys, metrics=metrics, origins=settings.origins)
 
     def tell() -> None:
         seconds = round(time.monotonic() - began, 3)
         log("ready", url=_url(listener), model=service.name, seconds=seconds)
         on_ready()
 
-    Server(app, gate=gate, keys=keys, batcher=batcher, on_ready=tell).run(sockets=[listener])
+    def reload() -> None:
+        keys.reload()
+        if index is not None:
+            index.refresh()
+
+    server = Server(app, gate=gate, batcher=batcher, on_ready=tell, on_hangup=reload)
+    server.run(sockets=[listener])
     log("ended", failed=batcher.dead)
     return 1 if batcher.dead else 0
+
+
+def open_index(folder: Path, model: Model) -> Index:
+    """The index, whose vectors must be this model's."""
+    try:
+        from tercet.search.index import Index
+    except ModuleNotFoundError as error:
+        raise TercetError("--index needs more parts: pip install 'tercet[search]'.") from error
+    return Index.open(folder, model)
 
 
 def limits_for(model: Model, settings: Settings) -> Limits:
@@ -77,7 +95,7 @@ def limits_for(model: Model, settings: Settings) -> Limits:
         long_inputs=settings.long_inputs,
         queue_inputs=settings.queue_inputs,
         queue_tokens=settings.queue_tokens,
-        batch_tokens=settings.batch_tokens or budget_of(model.network.device),
+        batch_tokens=settings.batch_tokens or model.engine.batch_tokens,
         wait=settings.max_wait,
         timeout=settings.timeout,
     )
@@ -98,16 +116,16 @@ def name_of(source: str | None) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server: drains on SIGTERM, reads keys again on SIGHUP, ends with the encoder."""
+    """uvicorn's server: drains on SIGTERM, reads again on SIGHUP, ends with the encoder."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
         gate: Gate,
-        keys: Keys,
         batcher: Batcher,
         on_ready: Callable[[], None],
+        on_hangup: Callable[[], None],
     ) -> None:
         config = uvicorn.Config(
             app,  # type: ignore[arg-type]
@@ -121,9 +139,9 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._gate = gate
-        self._keys = keys
         self._batcher = batcher
         self._on_ready = on_ready
+        self._on_hangup = on_hangup
         take_over_runner_logs()
 
     @contextmanager
@@ -157,11 +175,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     def _reload(self) -> None:
+        """A file that cannot be read must not end a server that runs."""
         try:
-            self._keys.reload()
-            log("keys-reloaded")
-        except TercetError:
-            log("keys-not-reloaded", reason="the file of keys cannot be read; the old ones stay")
+            self._on_hangup()
+            log("reloaded")
+        except TercetError as error:
+            log_failure("not-reloaded", error)
 
 
 def _url(listener: socket.socket) -> str:

@@ -11,8 +11,8 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tercet.errors import TercetError
+from tercet.infer.base import join
 from tercet.infer.batches import Rows, pair_lengths, single_lengths
-from tercet.infer.engine import join
 from tercet.model import Floats, Mode, Model
 from tercet.serve.batcher import Batcher
 from tercet.serve.limits import Limits
@@ -150,7 +150,7 @@ class Service:
         self, task: str, gear: Gear, columns: Sequence[Pieces], asked: Asked
     ) -> Floats:
         """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
-        whole = not self.model.network.reads_vectors(task, gear)
+        whole = not self.model.engine.reads_vectors(task, gear)
         reader = Reader(task, gear, whole=whole)
         if gear == "cross":
             work = self._pairs(*columns, asked=asked, reader=reader)

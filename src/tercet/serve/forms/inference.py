@@ -24,6 +24,7 @@ from tercet.serve.exchange import (
     read,
     responses,
 )
+from tercet.serve.forms import search
 from tercet.serve.service import Asked, Service
 from tercet.text.tokens import Pieces
 
@@ -124,11 +125,12 @@ async def rerank(request: Request) -> Response:
 @router.get("/info", responses=responses(dict[str, Any], reads=False))
 async def info(request: Request) -> Response:
     """The model, its tasks and gears, the limits and the index."""
-    return answer(request.app.state.about)
+    state = request.app.state
+    return answer(_about(state.service, search.about(state.index)))
 
 
-def about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
-    """What /info tells: the fields of text-embeddings-inference, and ours beside them."""
+def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
+    """The fields of text-embeddings-inference, and ours beside them."""
     model, limits = service.model, service.limits
     tasks = {
         name: {

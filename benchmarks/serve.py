@@ -1,0 +1,396 @@
+"""The server under load, on loopback, with the load generator on the same machine.
+
+    python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
+    python benchmarks/serve.py overload [MODEL]                  twice the load it can bear
+    python benchmarks/serve.py memory [MODEL]                    100,000 requests
+    python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
+
+MODEL is a model folder or a name of `tercet weights`, all-minilm-l6-v2 when left out. VENV is a
+virtual environment with `infinity-emb[server,torch]`; without it only our server is measured.
+Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tercet.data.examples import read_texts
+from tercet.data.files import find_file
+from tercet.data.sample import write_sample
+from tercet.weights import resolve
+
+CLIENTS = 32
+SENTENCES = 10_000
+READY = 120.0
+"""Seconds that a server may take to start."""
+
+
+@dataclass
+class Load:
+    """Clients that each ask again as soon as they are answered, over raw sockets."""
+
+    port: int
+    requests: list[bytes]
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    without_retry: int = 0
+    lost: int = 0
+    ended: bool = False
+    asked: int = 0
+    most: int | None = None
+    idle: list[Patient] = field(default_factory=list)
+
+    async def run(self, clients: int, *, seconds: float) -> float:
+        """Ask for so long; the seconds that it took."""
+        loop = asyncio.get_running_loop()
+        began = time.perf_counter()
+        connections = [
+            (await loop.create_connection(lambda: Client(self), "127.0.0.1", self.port))[1]
+            for _ in range(clients)
+        ]
+        await asyncio.wait({asyncio.ensure_future(c.closed) for c in connections}, timeout=seconds)
+        self.ended = True
+        await asyncio.wait({asyncio.ensure_future(c.closed) for c in connections}, timeout=60)
+        return time.perf_counter() - began
+
+    async def run_by_clock(self, rate: float, *, seconds: float) -> None:
+        """Ask so many times a second, answered or not."""
+        loop = asyncio.get_running_loop()
+        began, sent = time.perf_counter(), 0
+        opened: list[Patient] = []
+        while (now := time.perf_counter() - began) < seconds:
+            for _ in range(int(now * rate) - sent):
+                sent += 1
+                if not self.idle:
+                    made = await loop.create_connection(
+                        lambda: Patient(self), "127.0.0.1", self.port
+                    )
+                    opened.append(made[1])
+                    self.idle.append(made[1])
+                self.idle.pop().ask()
+            await asyncio.sleep(0.005)
+        self.ended = True
+        deadline = time.perf_counter() + 60
+        while any(client.waiting for client in opened) and time.perf_counter() < deadline:
+            await asyncio.sleep(0.05)
+        for client in opened:
+            client.transport.close()
+
+    def next(self) -> bytes | None:
+        """The next request to send; None at the end."""
+        if self.ended or (self.most is not None and self.asked >= self.most):
+            return None
+        self.asked += 1
+        return random.choice(self.requests)
+
+
+class Client(asyncio.Protocol):
+    """One connection, one request at a time."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.received = bytearray()
+        self.length = -1
+        self.status = 0
+        self.waiting = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.ask()
+
+    def ask(self) -> None:
+        request = self.load.next()
+        if request is None or self.transport.is_closing():
+            self.transport.close()
+            return
+        self.waiting = True
+        self.began = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        if self.length < 0:
+            end = self.received.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self.received[:end]).lower()
+            self.status = int(head[9:12])
+            start = head.index(b"content-length:") + 15
+            self.length = end + 4 + int(head[start:].split(b"\r", 1)[0])
+            self.load.without_retry += self.status == 429 and b"retry-after:" not in head
+        if len(self.received) >= self.length:
+            self.load.statuses[self.status] += 1
+            self.load.seconds.append(time.perf_counter() - self.began)
+            self.received.clear()
+            self.length, self.waiting = -1, False
+            self.answered()
+
+    def answered(self) -> None:
+        self.ask()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.load.lost += self.waiting
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+class Patient(Client):
+    """A client that is given its requests by a clock, not by its last answer."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def answered(self) -> None:
+        self.load.idle.append(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server in a process of its own."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def memory(self) -> float:
+        """Resident megabytes."""
+        told = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
+        line = next(line for line in told.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+
+@contextmanager
+def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + READY
+        while not healthy(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{name} did not start: {' '.join(command)}")
+            time.sleep(0.2)
+        yield Server(name, port, process)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(60)
+
+
+def healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as told:
+            return bool(told.status == 200)
+    except OSError:
+        return False
+
+
+def ours(model: Path, port: int) -> list[str]:
+    return [sys.executable, "-m", "tercet", "serve", "--model", str(model), "--port", str(port)]
+
+
+def peers(venv: Path, model: Path, port: int) -> list[str]:
+    options = ["--model-id", str(model), "--served-model-name", model.name, "--device", "cpu"]
+    options += [
+        "--engine",
+        "torch",
+        "--port",
+        str(port),
+        "--url-prefix",
+        "",
+        "--log-level",
+        "error",
+    ]
+    return [str(venv / "bin" / "infinity_emb"), "v2", *options]
+
+
+def request(path: str, body: dict[str, object]) -> bytes:
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+def sentences() -> list[str]:
+    """Real questions where there are some."""
+    if "TERCET_DATA" in os.environ:
+        root = Path(os.environ["TERCET_DATA"])
+        (texts,) = read_texts(find_file("quora-dev.csv", (root, root / "cs224n")), ["sentence1"])
+        return texts[:SENTENCES]
+    with tempfile.TemporaryDirectory() as folder:
+        write_sample(Path(folder), rows=SENTENCES)
+        (texts,) = read_texts(Path(folder) / "quora-train.csv", ["sentence1"])
+        return texts
+
+
+def embeddings(model: Path, texts: list[str], *, inputs: int = 1) -> list[bytes]:
+    """Requests of so many sentences each, in OpenAI's form, which both servers speak."""
+    groups = [texts[start : start + inputs] for start in range(0, len(texts), inputs)]
+    return [
+        request("/v1/embeddings", {"model": model.name, "input": group if inputs > 1 else group[0]})
+        for group in groups
+    ]
+
+
+def run_load(server: Server, requests: list[bytes], seconds: float) -> tuple[float, Load]:
+    """Answers a second, after a short warm-up that is not counted."""
+    asyncio.run(Load(server.port, requests).run(CLIENTS, seconds=min(5.0, seconds)))
+    load = Load(server.port, requests)
+    took = asyncio.run(load.run(CLIENTS, seconds=seconds))
+    return load.statuses[200] / took, load
+
+
+def throughput(model: Path, arguments: argparse.Namespace) -> None:
+    texts = sentences()
+    requests = embeddings(model, texts)
+    servers = [("tercet", ours(model, arguments.port))]
+    if arguments.peer is not None:
+        servers.append(("infinity-emb", peers(arguments.peer, model, arguments.port)))
+    rates = {}
+    for name, command in servers:
+        with serving(name, command, arguments.port) as server:
+            rates[name], load = run_load(server, requests, arguments.seconds)
+            tell_load(name, rates[name], load)
+    rates["offline"] = offline(model, texts)
+    print(f"offline model.embed\t{rates['offline']:.0f} sentences/s")
+    print(f"ratio to offline\t{rates['tercet'] / rates['offline']:.2f}")
+    if "infinity-emb" in rates:
+        print(f"ratio to infinity-emb\t{rates['tercet'] / rates['infinity-emb']:.2f}")
+
+
+def tell_load(name: str, rate: float, load: Load) -> None:
+    failed = sum(load.statuses.values()) - load.statuses[200] + load.lost
+    middle = statistics.median(load.seconds) * 1000
+    late = statistics.quantiles(load.seconds, n=100)[98] * 1000
+    print(
+        f"{name}\t{rate:.0f} requests/s\t{sum(load.statuses.values())} requests\t{failed} failed"
+        f"\tmedian {middle:.0f} ms\t99 % within {late:.0f} ms",
+        flush=True,
+    )
+
+
+def offline(model: Path, texts: list[str]) -> float:
+    """Sentences a second of `model.embed`, in one call."""
+    import tercet
+
+    loaded = tercet.load(model, device="cpu")
+    loaded.embed(texts[:500])
+    began = time.perf_counter()
+    loaded.embed(texts[:3000])
+    return len(texts[:3000]) / (time.perf_counter() - began)
+
+
+def overload(model: Path, arguments: argparse.Namespace) -> None:
+    """Requests of eight sentences, twice as many a second as were answered under full load."""
+    requests = embeddings(model, sentences(), inputs=8)
+    with serving("tercet", ours(model, arguments.port), arguments.port) as server:
+        rate, load = run_load(server, requests, min(15.0, arguments.seconds))
+        tell_load("full load", rate, load)
+        load = Load(server.port, requests)
+        before = server.memory()
+        health = asyncio.run(overloaded(load, server, 2 * rate, arguments.seconds))
+        after = server.memory()
+    told = ", ".join(f"{count} x {status}" for status, count in sorted(load.statuses.items()))
+    print(f"offered\t{2 * rate:.0f} requests/s for {arguments.seconds:.0f} s")
+    print(f"answers\t{told}\t{load.lost} lost\t{load.without_retry} x 429 without Retry-After")
+    print(f"answered with 200\t{load.statuses[200] / arguments.seconds:.0f} requests/s")
+    print(f"/health\t{len(health)} asked\tlongest {max(health) * 1000:.0f} ms")
+    print(f"resident memory\t{before:.0f} MB before\t{after:.0f} MB after")
+
+
+async def overloaded(load: Load, server: Server, rate: float, seconds: float) -> list[float]:
+    """Load the server and ask for its health all the while; how long that took each time."""
+    health = Load(server.port, [b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+    loop = asyncio.get_running_loop()
+    probe = (await loop.create_connection(lambda: Patient(health), "127.0.0.1", server.port))[1]
+    work = asyncio.create_task(load.run_by_clock(rate, seconds=seconds))
+    while not work.done():
+        if not probe.waiting:
+            probe.ask()
+        await asyncio.sleep(0.05)
+    await work
+    assert set(health.statuses) == {200}, health.statuses
+    return health.seconds
+
+
+def memory(model: Path, arguments: argparse.Namespace) -> None:
+    """Short requests of several kinds, of few texts, so that they are many."""
+    texts = ["hello", "good morning", "a dull film", "what a lovely day", "yes"]
+    requests = embeddings(model, texts)
+    requests += [request("/embed", {"inputs": text}) for text in texts]
+    requests += [request("/similarity", {"inputs": {"source_sentence": "hi", "sentences": texts}})]
+    requests += [request("/sentiment", {"texts": 3}), request("/nothing", {})]
+    with serving("tercet", ours(model, arguments.port), arguments.port) as server:
+        sizes = []
+        for share in (0.05, *[0.95 / 4] * 4):
+            load = Load(server.port, requests, most=int(arguments.requests * share))
+            asyncio.run(load.run(CLIENTS, seconds=3600))
+            sizes.append(server.memory())
+            print(f"after {load.asked} more requests\t{sizes[-1]:.1f} MB", flush=True)
+    print(f"growth after the first\t{100 * (sizes[-1] / sizes[0] - 1):.1f} %")
+
+
+def drain(model: Path, arguments: argparse.Namespace) -> None:
+    requests = embeddings(model, sentences(), inputs=4)
+    for number in range(10):
+        with serving("tercet", ours(model, arguments.port), arguments.port) as server:
+            load, code, took = asyncio.run(drained(server, requests, after=1.0 + 0.13 * number))
+        told = ", ".join(f"{count} x {status}" for status, count in sorted(load.statuses.items()))
+        print(f"SIGTERM {number + 1}\texit {code}\t{took:.1f} s\t{told}\t{load.lost} unanswered")
+
+
+async def drained(
+    server: Server, requests: list[bytes], *, after: float
+) -> tuple[Load, int, float]:
+    """End the server in the middle of its work: what the clients saw, exit code and seconds."""
+    load = Load(server.port, requests)
+    work = asyncio.create_task(load.run(CLIENTS, seconds=60))
+    await asyncio.sleep(after)
+    began = time.perf_counter()
+    server.process.send_signal(signal.SIGTERM)
+    code = await asyncio.to_thread(server.process.wait, 60)
+    took = time.perf_counter() - began
+    await work
+    return load, code, took
+
+
+MODES: dict[str, Callable[[Path, argparse.Namespace], None]] = {
+    "throughput": throughput,
+    "overload": overload,
+    "memory": memory,
+    "drain": drain,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("mode", choices=MODES, nargs="?", default="throughput")
+    parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
+    parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--port", type=int, default=8765)
+    arguments = parser.parse_args()
+    given = Path(arguments.model)
+    model = given.resolve() if given.is_dir() else resolve(arguments.model)
+    MODES[arguments.mode](model, arguments)
+
+
+if __name__ == "__main__":
+    main()

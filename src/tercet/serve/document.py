@@ -1,0 +1,64 @@
+"""The OpenAPI document of one server: the bodies that its forms read, with its own limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from tercet.serve.exchange import BODIES
+from tercet.serve.service import Service
+
+REFERENCE = "#/components/schemas/{model}"
+
+
+class Api(FastAPI):
+    """FastAPI, told of the bodies that the forms read themselves."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            document = super().openapi()
+            service: Service = self.state.service
+            bodies = _bodies()
+            for schema in bodies.values():
+                _bound(schema, service)
+            document["components"]["schemas"] |= bodies
+            _name(document, service)
+        return super().openapi()
+
+
+def _bodies() -> dict[str, Any]:
+    kinds = sorted(BODIES, key=lambda kind: kind.__name__)
+    _, found = models_json_schema([(kind, "validation") for kind in kinds], ref_template=REFERENCE)
+    bodies: dict[str, Any] = found["$defs"]
+    return bodies
+
+
+def _bound(schema: Any, service: Service) -> None:
+    """Write into a schema how many inputs a list may have, and which tokens there are."""
+    if isinstance(schema, list):
+        for part in schema:
+            _bound(part, service)
+    if not isinstance(schema, dict):
+        return
+    items = schema.get("items")
+    if schema.get("type") == "array" and isinstance(items, dict):
+        if items.get("type") == "integer":
+            items |= {"minimum": 0, "maximum": service.model.tokenizer.vocabulary - 1}
+        elif "prefixItems" not in schema:
+            schema["maxItems"] = service.limits.inputs
+    for part in list(schema.values()):
+        _bound(part, service)
+
+
+def _name(document: dict[str, Any], service: Service) -> None:
+    """Write in what this model is called, its tasks and its widths."""
+    schemas = document["components"]["schemas"]
+    schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = [service.name]
+    for body in ("EmbeddingsBody", "EmbedBody"):
+        width = {"type": "integer", "enum": service.widths}
+        schemas[body]["properties"]["dimensions"]["anyOf"][0] = width
+    if service.model.tasks:
+        for parameter in document["paths"]["/predict/{task}"]["post"]["parameters"]:
+            parameter["schema"]["enum"] = list(service.model.tasks)

@@ -1,0 +1,321 @@
+"""`tercet serve` in processes of its own: signals, keys, logs, crashes, workers."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+from tercet.model import Model
+from tercet.model_card import ModelInfo
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
+
+SECONDS = 120.0
+SECRET = "the-key-of-ada"
+TEXT = "a film about marigolds"
+TASKS = {
+    "sentiment": TaskSpec.model_validate(
+        {
+            "data": {"layout": "cs224n-sst"},
+            "labels": ["bad", "good"],
+            "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+        }
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Path:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=TASKS)
+    info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=48, tasks=TASKS)
+    path = tmp_path_factory.mktemp("served") / "small"
+    Model(network, Tokenizer.load(tiny_encoder), info).save(path)
+    return path
+
+
+@dataclass
+class Process:
+    """A server that was started, and all it has written to stderr."""
+
+    process: subprocess.Popen[str]
+    lines: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """The next line of an event; the server's end is an error."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if line.startswith("{") and json.loads(line)["event"] == event:
+                found: dict[str, Any] = json.loads(line)
+                return found
+        raise AssertionError(f"ended before {event}: {''.join(self.lines)}")
+
+    def read_on(self) -> None:
+        """Keep reading, so that the server never waits for its log to be read."""
+        assert self.process.stderr is not None
+        stream = self.process.stderr
+        threading.Thread(target=lambda: self.lines.extend(stream), daemon=True).start()
+
+    def post(self, path: str, body: Any, **options: Any) -> httpx.Response:
+        return httpx.post(self.url + path, json=body, timeout=SECONDS, trust_env=False, **options)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(SECONDS)
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(environment: dict[str, str], folder: Path) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def run(*arguments: object, code: str = "", **variables: str) -> Process:
+        command = ["-m", "tercet"] if not code else ["-c", code]
+        options = ["serve", "--model", folder, "--port", 0, *arguments]
+        process = subprocess.Popen(
+            [sys.executable, *command, *map(str, options)],
+            env=environment | variables,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        server = Process(process)
+        started.append(server)
+        server.url = server.wait_for("ready")["url"]
+        return server
+
+    yield run
+    for server in started:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+
+
+class Clients:
+    """Clients in threads that ask until told to stop, or until the server refuses to be reached."""
+
+    def __init__(self, server: Process, body: Any, *, count: int) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.lost: list[str] = []
+        self.without_retry = 0
+        self._server = server
+        self._body = body
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        with httpx.Client(base_url=self._server.url, timeout=SECONDS, trust_env=False) as client:
+            while not self._stop.is_set():
+                try:
+                    told = client.post("/v1/embeddings", json=self._body)
+                except httpx.ConnectError:
+                    return  # no longer accepting: nothing was asked
+                except httpx.HTTPError as error:
+                    with self._lock:
+                        self.lost.append(repr(error))
+                    return
+                with self._lock:
+                    self.statuses[told.status_code] += 1
+                    lacking = told.status_code == 429 and "retry-after" not in told.headers
+                    self.without_retry += lacking
+
+    def join(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(SECONDS)
+
+
+def test_sigterm_under_load_answers_all_that_was_accepted(start: Start) -> None:
+    server = start()
+    server.read_on()
+    clients = Clients(server, {"model": "small", "input": [TEXT] * 20}, count=8)
+    while clients.statuses[200] < 50:
+        time.sleep(0.02)
+    assert server.end() == 0
+    clients.join()
+    assert not clients.lost
+    assert set(clients.statuses) <= {200, 503}
+
+
+def test_overload_is_told_with_the_time_to_come_back(start: Start) -> None:
+    server = start("--queue-inputs", 64, "--max-inputs", 64)
+    server.read_on()
+    clients = Clients(server, {"model": "small", "input": ["film " * 40] * 40}, count=6)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline and min(clients.statuses[200], clients.statuses[429]) < 20:
+        assert httpx.get(f"{server.url}/health", timeout=SECONDS, trust_env=False).is_success
+        time.sleep(0.02)
+    clients.join()
+    assert set(clients.statuses) == {200, 429}
+    assert not clients.without_retry
+    assert not clients.lost
+    assert server.end() == 0
+
+
+def test_keys_are_rotated_by_sighup_and_no_log_line_holds_a_key_or_a_text(
+    start: Start, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text(SECRET, "utf-8")
+    server = start("--keys-file", file, TERCET_KEYS="from-the-environment")
+
+    def ask(key: str, path: str = "/sentiment") -> int:
+        headers = {"Authorization": f"Bearer {key}", "X-Request-Id": TEXT}
+        return server.post(path, {"texts": [TEXT], "q": 1}, headers=headers).status_code
+
+    assert (ask(SECRET), ask("from-the-environment"), ask("wrong-key")) == (422, 422, 401)
+    assert server.post("/sentiment", {"texts": [TEXT]}).status_code == 401
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    assert server.post("/sentiment", {"texts": [TEXT]}, headers=headers).status_code == 200
+    assert ask(SECRET, f"/{TEXT}?key={SECRET}") == 404
+    file.write_text("the-next-key", "utf-8")
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for("reloaded")
+    assert (ask(SECRET), ask("the-next-key")) == (401, 422)
+    file.unlink()
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for("not-reloaded")
+    assert ask("the-next-key") == 422
+    server.process.send_signal(signal.SIGTERM)
+    assert not server.wait_for("ended")["failed"]
+    assert server.process.wait(SECONDS) == 0
+    for line in server.lines:
+        told = json.loads(line)
+        assert told["time"]
+        for secret in (SECRET, "next-key", "environment", "wrong-key", "marigold", str(tmp_path)):
+            assert secret not in line
+    requests = [json.loads(line) for line in server.lines if '"request"' in line]
+    assert {told["route"] for told in requests} == {"/sentiment", "other"}
+    assert all(told["seconds"] >= 0 and told["id"] for told in requests)
+
+
+CRASH = """
+import sys
+import tercet.serve.encode as room
+
+encode, state = room.encode, {{"calls": 0}}
+
+def crash(engine, parts):
+    state["calls"] += 1
+    if state["calls"] == 2:
+        raise {error}("{text}")
+    return encode(engine, parts)
+
+room.encode = crash
+from tercet.cli.app import main
+main()
+"""
+
+
+def test_a_failed_batch_is_told_and_the_server_goes_on(start: Start) -> None:
+    server = start(code=CRASH.format(error="RuntimeError", text=TEXT))
+    body = {"texts": [TEXT]}
+    codes = [server.post("/sentiment", body).status_code for _ in range(3)]
+    assert codes == [200, 500, 200]
+    told = server.wait_for("batch-failed")
+    assert (told["error"], TEXT in json.dumps(told)) == ("RuntimeError", False)
+    assert server.end() == 0
+
+
+def test_a_dead_encoder_ends_the_server(start: Start) -> None:
+    server = start(code=CRASH.format(error="SystemExit", text=TEXT))
+    body = {"texts": [TEXT]}
+    codes = [server.post("/sentiment", body).status_code for _ in range(2)]
+    assert codes == [200, 500]
+    assert server.process.wait(SECONDS) == 1
+
+
+def test_workers_share_the_weights_and_one_that_dies_is_replaced(
+    start: Start, folder: Path
+) -> None:
+    server = start("--workers", 2)
+    server.wait_for("ready")
+    workers = _children(server.process.pid)
+    assert len(workers) == 2
+    for worker in workers:
+        private, shared = _mapped(worker, folder / "model.safetensors")
+        assert shared > 0
+        assert private == 0
+    assert server.post("/sentiment", {"texts": [TEXT]}).status_code == 200
+    victim = min(workers)
+    subprocess.run(["kill", "-9", str(victim)], check=True)
+    assert server.wait_for("worker-died")["worker"] == victim
+    server.wait_for("ready")
+    assert len(_children(server.process.pid)) == 2
+    told = [server.post("/sentiment", {"texts": [TEXT]}).status_code for _ in range(4)]
+    assert told == [200] * 4
+    metrics = httpx.get(f"{server.url}/metrics", trust_env=False).text
+    assert 'tercet_requests_total{route="/sentiment",status="200"} 5.0' in metrics
+    server.read_on()
+    assert server.end() == 0
+
+
+def _children(pid: int) -> set[int]:
+    told = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
+    return {int(child) for child in told.split()}
+
+
+def _mapped(pid: int, file: Path) -> tuple[int, int]:
+    """Kilobytes of a file that a process has mapped for itself, and shares with another."""
+    private = shared = 0
+    ours = False
+    for line in Path(f"/proc/{pid}/smaps").read_text("utf-8").splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            ours = line.endswith(str(file))
+        elif ours and line.startswith("Private_"):
+            private += int(line.split()[1])
+        elif ours and line.startswith("Shared_"):
+            shared += int(line.split()[1])
+    return private, shared
+
+
+def test_mistakes_end_with_one_sentence(here: Any, folder: Path) -> None:
+    for arguments, words in [
+        (["--max-tokens", 49], "--max-tokens 49"),
+        (["--max-inputs", 9, "--queue-inputs", 8], "--queue-inputs 8"),
+        (["--keys-file", folder / "none"], "none: does not exist"),
+        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--workers", 0], "--workers"),
+    ]:
+        ended = here("serve", "--model", folder, "--port", 0, *arguments)
+        assert ended.code == 2, ended.err
+        assert ended.out == ""
+        assert words in ended.err.splitlines()[-1]
+
+
+def test_every_option_has_a_twin_in_the_environment(
+    here: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_MODEL", str(folder))
+    monkeypatch.setenv("TERCET_PORT", "0")
+    monkeypatch.setenv("TERCET_MAX_TOKENS", "50")
+    assert "--max-tokens 50" in here("serve").err
+    told = here("serve", "--help").out
+    options = set(re.findall(r"--[a-z-]+", told)) - {"--help"}
+    assert len(options) > 12
+    squeezed = re.sub(r"[^A-Za-z_]", "", told)
+    for option in options:
+        assert f"TERCET_{option[2:].upper().replace('-', '_')}" in squeezed, option

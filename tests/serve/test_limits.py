@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tercet.errors import TercetError
+from tercet.serve.limits import Limits
+
+FITTING = Limits(
+    inputs=16,
+    tokens=64,
+    body=4096,
+    long_inputs="truncate",
+    queue_inputs=32,
+    queue_tokens=1024,
+    batch_tokens=256,
+    wait=5.0,
+    timeout=30.0,
+)
+
+
+def test_limits_that_fit_are_taken() -> None:
+    FITTING.check(model_tokens=64)
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"tokens": 65}, ["--max-tokens 65", "64"]),
+        ({"inputs": 33}, ["--max-inputs 33", "--queue-inputs 32"]),
+        ({"batch_tokens": 63}, ["--max-tokens 64", "--batch-tokens 63"]),
+        ({"queue_tokens": 255}, ["--batch-tokens 256", "--queue-tokens 255"]),
+        ({"timeout": 4.0}, ["--max-wait 5", "--timeout 4"]),
+        ({"body": 40}, ["--max-inputs 16", "--max-body 40"]),
+    ],
+)
+def test_limits_that_contradict_each_other_are_both_named(
+    change: dict[str, int], names: list[str]
+) -> None:
+    with pytest.raises(TercetError) as told:
+        replace(FITTING, **change).check(model_tokens=64)
+    for name in names:
+        assert name in str(told.value)

@@ -1,0 +1,188 @@
+"""What must be refused cheaply, while others are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from tercet.serve import connection
+
+JSON = {"Content-Type": "application/json"}
+
+
+def send(server: Any, content: bytes, path: str = "/sentiment") -> Any:
+    return server.client.post(path, content=content, headers=JSON)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"nonsense",
+        b'{"texts": "\xff"}',
+        b'{"texts": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"texts":' * 20_000,
+        b'{"texts": ["a"]} {}',
+    ],
+)
+def test_what_is_no_json_is_a_bad_request(server: Any, body: bytes) -> None:
+    told = send(server, body)
+    assert told.status_code == 400
+    assert told.json()["error_type"] == "Validation"
+
+
+@pytest.mark.parametrize("body", [b"null", b"5", b'"text"', b"[]", b'{"texts": null}'])
+def test_json_of_another_shape_is_unprocessable(server: Any, body: bytes) -> None:
+    assert send(server, body).status_code == 422
+
+
+def test_a_body_must_say_that_it_is_json(server: Any) -> None:
+    """So that another site's page cannot ask without the browser asking for leave."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp"):
+        told = server.client.post("/sentiment", content=b"{}", headers={"Content-Type": kind})
+        assert told.status_code == 415
+    declared = {"Content-Type": "Application/JSON; charset=utf-8"}
+    body = b'{"texts": "a"}'
+    assert server.client.post("/sentiment", content=body, headers=declared).status_code == 200
+
+
+def test_a_body_that_says_it_is_long_is_refused_unread(server: Any) -> None:
+    head = b"POST /sentiment HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
+        peer.sendall(head + b"Content-Length: 100000000\r\n\r\n")
+        assert peer.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_does_not_say_its_length_is_refused_while_it_comes(server: Any) -> None:
+    def chunks() -> Any:
+        yield b'{"texts": ["'
+        for _ in range(3_000):
+            yield b"a" * 1000
+
+    told = server.client.post("/sentiment", content=chunks(), headers=JSON)
+    assert told.status_code == 413
+    assert "200000 bytes" in told.json()["error"]
+
+
+def test_a_million_empty_strings_are_too_many(serve: Any) -> None:
+    server = serve(body=4_000_000)
+    told = send(server, b'{"texts": [' + b'"",' * 999_999 + b'""]}')
+    assert (told.status_code, told.json()["field"]) == (413, "texts")
+    assert "1000000 inputs" in told.json()["error"]
+
+
+def test_unknown_paths_and_methods_are_told_in_the_same_form(server: Any) -> None:
+    assert server.get("/nothing").json()["error_type"] == "NotFound"
+    told = server.get("/sentiment")
+    assert (told.status_code, told.headers["allow"]) == (405, "POST")
+    assert told.json()["error"]
+    assert server.get("/v1/nothing").json()["error"]["type"] == "not_found_error"
+
+
+def test_a_client_that_says_nothing_is_cut_off_and_others_are_answered(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENCE", 0.5)
+    server = serve()
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(50)]
+    for peer in silent[::2]:
+        peer.sendall(b"POST /sentiment HTTP/1.1\r\nHost: x\r\nContent-")
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+    for peer in silent:
+        with contextlib.suppress(ConnectionResetError):
+            assert peer.recv(1000) == b""
+        peer.close()
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+
+
+def test_a_body_that_never_ends_is_timed_out(serve: Any) -> None:
+    server = serve(timeout=0.5, wait=0.4)
+    head = b"POST /sentiment HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
+        peer.sendall(head + b'Content-Length: 1000\r\n\r\n{"texts":')
+        told = b""
+        while chunk := peer.recv(1000):
+            told += chunk
+    assert told.startswith(b"HTTP/1.1 408")
+    assert json.loads(told.rpartition(b"\r\n")[2])["error_type"] == "Timeout"
+
+
+def test_what_is_not_answered_in_time_is_a_gateway_timeout(serve: Any, model: Any) -> None:
+    def sleep(parts: Any) -> Any:
+        time.sleep(1.0)
+        return []
+
+    server = serve(timeout=0.3, wait=0.2, encode_with=sleep)
+    told = server.post("/sentiment", {"texts": "a"})
+    assert (told.status_code, told.json()["error_type"]) == (504, "Timeout")
+
+
+def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answered(
+    serve: Any, model: Any
+) -> None:
+    from functools import partial
+
+    from tercet.serve.encode import encode
+
+    failures = iter([True, False])
+
+    def sometimes(parts: Any) -> Any:
+        if next(failures):
+            raise RuntimeError("no memory for: the text")
+        return partial(encode, model.engine)(parts)
+
+    server = serve(encode_with=sometimes)
+    told = server.post("/v1/embeddings", {"model": "small", "input": "a"})
+    assert told.status_code == 500
+    assert told.json()["error"]["type"] == "server_error"
+    assert server.post("/v1/embeddings", {"model": "small", "input": "a"}).status_code == 200
+
+
+def test_draining_refuses_all_but_health(serve: Any) -> None:
+    server = serve()
+    server.gate.draining = True
+    told = server.post("/sentiment", {"texts": "a"})
+    assert (told.status_code, told.headers["connection"]) == (503, "close")
+    assert (server.get("/health").status_code, server.get("/health/live").status_code) == (503, 200)
+
+
+def test_other_sites_are_not_let_in_unless_opened(serve: Any, server: Any) -> None:
+    ask = {"Origin": "https://friend.example", "Access-Control-Request-Method": "POST"}
+    closed = server.client.options("/sentiment", headers=ask)
+    assert "access-control-allow-origin" not in closed.headers
+    opened = serve(origins=["https://friend.example"])
+    told = opened.client.options("/sentiment", headers=ask)
+    assert told.headers["access-control-allow-origin"] == "https://friend.example"
+    stranger = opened.client.options(
+        "/sentiment", headers=ask | {"Origin": "https://other.example"}
+    )
+    assert "access-control-allow-origin" not in stranger.headers
+
+
+def test_pages_may_load_nothing_from_elsewhere(server: Any) -> None:
+    for path in ("/docs", "/docs.css"):
+        assert "default-src 'self'" in server.get(path).headers["content-security-policy"]
+    assert "http" not in server.get("/docs").text.replace("https://", "").partition("<body>")[0]
+
+
+def test_metrics_count_what_happened(serve: Any) -> None:
+    server = serve()
+    server.post("/sentiment", {"texts": ["", "", "film " * 60]})
+    server.post("/sentiment", {"texts": 1})
+    told = server.get("/metrics").text
+    for line in (
+        'tercet_requests_total{route="/sentiment",status="200"} 1.0',
+        'tercet_refusals_total{status="422"} 1.0',
+        "tercet_tokens_total 52.0",
+        "tercet_truncated_inputs_total 1.0",
+        "tercet_queue_inputs 0.0",
+        "tercet_batch_fill_count 1.0",
+    ):
+        assert line in told, line
