@@ -63,6 +63,11 @@ class Model:
         return self.network.encoder.config.width
 
     @property
+    def widths(self) -> list[int]:
+        """The widths that `embed` can give: some first numbers of a vector, or all of them."""
+        return [*(self.info.widths or []), self.width]
+
+    @property
     def tasks(self) -> dict[str, TaskSpec]:
         """The tasks that `predict` answers, by name."""
         return {name: task for name, task in self.info.tasks.items() if task.answers}
@@ -76,9 +81,22 @@ class Model:
             temperatures=self.info.temperatures or {},
         )
 
-    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        """Vectors of length 1, float32 [n, width]."""
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        width: int | None = None,
+        progress: Progress | None = None,
+    ) -> Floats:
+        """Vectors of length 1, float32 [n, width].
+
+        width: one of `widths`; all numbers of a vector when left out
+        """
+        if width is not None and width not in self.widths:
+            can = ", ".join(map(str, self.widths))
+            raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         vectors = self.engine.vectors(self.pieces(_texts(texts)), progress=progress)
+        vectors = np.ascontiguousarray(vectors[:, :width])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, np.float32(1e-12))
         return vectors
