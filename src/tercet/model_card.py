@@ -34,6 +34,9 @@ class ModelInfo(Spec):
     temperatures: dict[str, dict[Gear, Positive]] | None = None
     """Of each calibrated task, of each gear: what its head's outputs are divided by."""
 
+    widths: list[Count] | None = None
+    """How many first numbers of a vector serve alone, besides all of them."""
+
     @model_validator(mode="after")
     def _likes_have_heads(self) -> Self:
         for name, task in self.tasks.items():
@@ -84,6 +87,13 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
         f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
     ]
+    if info.widths is not None:
+        told = _listed([str(width) for width in info.widths])
+        lines.append(
+            f"- Widths: the first {told} numbers of a vector serve too: `embed(texts, width=...)` "
+            "here, `SentenceTransformer(FOLDER, truncate_dim=...)` there, where `encode` then "
+            "needs `normalize_embeddings=True`."
+        )
     if info.recipe is not None:
         lines.append(f"- Recipe: {info.recipe}.")
     return "\n".join(lines)

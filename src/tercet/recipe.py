@@ -82,6 +82,12 @@ class Recipe(Spec):
         for name, task in self.tasks.items():
             if task.like is not None:
                 check_like(name, task, self.tasks)
+        gears = [spec for task in self.tasks.values() for spec in task.gears.values()]
+        if self.encoder.widths is not None and not any(spec.narrows for spec in gears):
+            raise ValueError(
+                "encoder.widths needs a task with a `cosine` head without projection, or with an "
+                "objective on vectors"
+            )
         shared = self._shared_layers()
         for stage in self.stages:
             apart = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]

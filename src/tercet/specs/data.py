@@ -20,6 +20,16 @@ class EncoderSpec(Spec):
     """Dropout of hidden states while training."""
     attention_dropout: Share = 0.1
     """Dropout of attention weights while training."""
+    widths: Annotated[list[Count], Field(min_length=1)] | None = None
+    """How many first numbers of a vector shall serve alone (Matryoshka): losses on cosines and
+    vectors are the mean of the loss on whole vectors and on each of these."""
+
+    @field_validator("widths")
+    @classmethod
+    def _widths_rise(cls, widths: list[int] | None) -> list[int] | None:
+        if widths is not None and widths != sorted(set(widths)):
+            raise ValueError(f"{widths} must rise")
+        return widths
 
 
 class SubsetSpec(Spec):

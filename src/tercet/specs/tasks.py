@@ -38,6 +38,12 @@ class GearSpec(Spec):
         return not isinstance(self.objective, UNLABELLED)
 
     @property
+    def narrows(self) -> bool:
+        """Whether its loss can be had from the first numbers of vectors alone."""
+        bare = isinstance(self.head, CosineHeadSpec) and not self.head.projection
+        return bare or isinstance(self.objective, ON_VECTORS)
+
+    @property
     def on_vectors(self) -> bool:
         """Whether it only shapes the vectors, from texts without labels."""
         return not self.predicts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,6 +55,8 @@ class Losses:
     masking: Masking | None = None
     targets: Mapping[str, Targets] = field(default_factory=dict)
     """Of tasks with a teacher, what it gives for every row of their table."""
+    widths: Sequence[int] = ()
+    """Of how many first numbers of vectors losses are taken too."""
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
@@ -123,15 +125,35 @@ class Losses:
             targets = labels.view(batch.own, -1, vectors.shape[-1]).transpose(0, 1).flatten(0, 1)
             total = batch.total * (tokens.used // batch.own)
             return kept.loss(vectors, targets, total=total)
-        raw = self.network.outputs(batch.task, gear, tokens)
-        objective = self.network.objectives[batch.task, gear]
-        return head_loss(objective, self.tasks[batch.task], gear, raw, labels, total=batch.total)
+        objective, task = self.network.objectives[batch.task, gear], self.tasks[batch.task]
+        parts = [
+            head_loss(objective, task, gear, raw, labels, total=batch.total)
+            for raw in self._outputs(batch.task, gear, tokens)
+        ]
+        return torch.stack(parts).mean()
+
+    def _outputs(self, task: str, gear: Gear, tokens: DeviceTokens) -> list[Tensor]:
+        """A head's outputs [rows, outputs] of whole vectors and, where it can, of narrower."""
+        if not (self.widths and self.tasks[task].gears[gear].narrows):
+            return [self.network.outputs(task, gear, tokens)]
+        columns = self.network.columns(tokens, rows=tokens.used // 2)
+        return [self.network.compare(task, u, v) for u, v in self._narrowed(columns)]
+
+    def _narrowed(self, columns: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
+        """Columns [rows, width] whole, and their first numbers at each of the widths."""
+        narrow = [tuple(column[:, :width] for column in columns) for width in self.widths]
+        return [columns, *narrow]
 
     def _vector_loss(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> Tensor:
         columns = self._columns(batch, gear, tokens)
         candidates = self.world.gather(columns[1:], rows=batch.rows)
         objective = self.network.vector_objectives[batch.task, gear]
-        return objective.loss(columns, candidates=candidates, first=batch.first, total=batch.total)
+        whole_and_narrow = zip(self._narrowed(columns), self._narrowed(candidates), strict=True)
+        parts = [
+            objective.loss(own, candidates=others, first=batch.first, total=batch.total)
+            for own, others in whole_and_narrow
+        ]
+        return torch.stack(parts).mean()
 
     def _columns(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> tuple[Tensor, ...]:
         if tokens is not None:

@@ -144,6 +144,11 @@ class Run:
                 f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "
                 f"{encoder.config.max_tokens} at most."
             )
+        if spec.widths is not None and spec.widths[-1] >= encoder.config.width:
+            raise TercetError(
+                f"`encoder.widths` has {spec.widths[-1]}, but vectors of {spec.name} are only "
+                f"{encoder.config.width} wide."
+            )
         if spec.pooling == "pooler" and encoder.pooler is None:
             raise TercetError(
                 f"`encoder.pooling` is pooler, but {spec.name} has no pooler; use mean or cls."
@@ -236,6 +241,7 @@ class Run:
             world=self.world,
             masking=self._masking(network, tokenizer),
             targets=targets,
+            widths=self.recipe.encoder.widths or (),
         )
 
     def _masking(self, network: Network, tokenizer: Tokenizer) -> Masking | None:
@@ -310,6 +316,7 @@ class Run:
             tasks=self.recipe.tasks,
             recipe=self.recipe.name,
             metrics=metrics,
+            widths=spec.widths,
         )
         save_model_folder(self.folder.model, Parts(network, tokenizer, info))
         summary = {
