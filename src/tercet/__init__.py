@@ -18,11 +18,17 @@ from tercet.errors import TercetError
 if TYPE_CHECKING:
     from tercet.model import Model, load
     from tercet.recipe import Recipe
+    from tercet.search.index import Index
 
 __version__ = "0.1.0"
-__all__ = ["Model", "Recipe", "TercetError", "__version__", "load"]
+__all__ = ["Index", "Model", "Recipe", "TercetError", "__version__", "load"]
 
-_HOMES = {"Model": "tercet.model", "Recipe": "tercet.recipe", "load": "tercet.model"}
+_HOMES = {
+    "Index": "tercet.search.index",
+    "Model": "tercet.model",
+    "Recipe": "tercet.recipe",
+    "load": "tercet.model",
+}
 
 # Hidden from type checkers, which would take any attribute for real.
 if not TYPE_CHECKING:

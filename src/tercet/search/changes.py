@@ -1,0 +1,98 @@
+"""Changes of an index by id, each one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tercet.data.columns import nearest, shorten
+from tercet.data.stream import ID, TextFile
+from tercet.errors import TercetError
+from tercet.search.staged import Staged
+
+Change = Callable[[Any, Staged], int]
+"""Changes a dataset by staged rows; how many it changed."""
+
+
+def add(dataset: Any, staged: Staged) -> int:
+    """Insert rows whose ids are new; one that is not, by now, lets all of it fail."""
+    builder = dataset.merge_insert(ID).when_matched_fail().when_not_matched_insert_all()
+    return _merge(builder, dataset, staged)
+
+
+def update(dataset: Any, staged: Staged) -> int:
+    """Replace rows by their ids, and insert those whose ids are new."""
+    builder = dataset.merge_insert(ID).when_matched_update_all().when_not_matched_insert_all()
+    return _merge(builder, dataset, staged)
+
+
+def delete(dataset: Any, ids: Sequence[str]) -> int:
+    """Delete rows by their ids."""
+    before = dataset.count_rows()
+    source = pa.table({ID: pa.array(ids, pa.string())})
+    dataset.merge_insert(ID).when_matched_delete().execute(source)
+    return int(before - dataset.count_rows())
+
+
+def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
+    """Raise where a file has a column that the index lacks, or one of another kind."""
+    schema = dataset.schema
+    for field in file.columns:
+        if field.name not in schema.names:
+            raise TercetError(
+                f"{file.path}: column `{field.name}` is not in the index {folder}, which has "
+                f"{', '.join(f'`{name}`' for name in schema.names)}"
+                f"{nearest(field.name, schema.names)}."
+            )
+        wanted = schema.field(field.name).type
+        if not _casts(field.type, wanted):
+            raise TercetError(
+                f"{file.path}: column `{field.name}` holds {field.type}, and in the index "
+                f"{folder} it holds {wanted}."
+            )
+
+
+def check_new(folder: str, dataset: Any, file: TextFile) -> None:
+    """Raise where an id of the file is in the index already."""
+    present = set(dataset.scanner(columns=[ID]).to_table().column(ID).to_pylist())
+    for found in _ids(file):
+        if found in present:
+            raise TercetError(
+                f"{file.path}: id {shorten(found)!r} is in the index {folder} already; update "
+                "replaces rows by their ids."
+            )
+
+
+def _ids(file: TextFile) -> Iterator[str]:
+    for batch in file.batches():
+        yield from batch.column(ID).to_pylist()
+
+
+def _casts(given: pa.DataType, wanted: pa.DataType) -> bool:
+    try:
+        pa.array([], given).cast(wanted)
+    except pa.ArrowNotImplementedError:
+        return False
+    # A number becomes text, but no text becomes a number.
+    return pa.types.is_string(wanted) or not pa.types.is_string(given)
+
+
+def _merge(builder: Any, dataset: Any, staged: Staged) -> int:
+    schema = dataset.schema.remove_metadata()
+    reader = pa.RecordBatchReader.from_batches(schema, _like(staged.batches(), schema))
+    counts = builder.execute(reader)
+    return int(counts["num_inserted_rows"] + counts["num_updated_rows"])
+
+
+def _like(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches with the columns of the index; what they lack is null."""
+    for batch in batches:
+        arrays = [
+            batch.column(field.name).cast(field.type)
+            if field.name in batch.schema.names
+            else pa.nulls(len(batch), field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

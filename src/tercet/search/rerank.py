@@ -1,0 +1,35 @@
+"""The second gear: what the bi gear found, judged by the cross gear, which reads both texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.errors import TercetError
+from tercet.model import SIMILARITY_SCALE, Model
+
+SAME = 0.5
+"""Pairs that score at least this say the same."""
+
+
+class Cross:
+    """The cross gear of a model's task that tells whether two texts say the same."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        for name in ("paraphrase", "similarity"):
+            if name in model.tasks and "cross" in model.tasks[name].gears:
+                self.task = name
+                return
+        raise TercetError(
+            "This model cannot rerank: neither its task `paraphrase` nor `similarity` has a gear "
+            "`cross`; train one with it, or leave rerank away."
+        )
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """How likely or how much two texts say the same, from 0 to 1: float32 [n]."""
+        if self.task == "paraphrase":
+            return self.model.paraphrase(pairs, "cross")
+        return self.model.similarity(pairs, "cross") / np.float32(SIMILARITY_SCALE)

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tercet.data.stream import TextFile
+from tercet.errors import TercetError
+from tercet.model import Model
+from tercet.search import ann, staged
+from tercet.search.identity import identify
+from tercet.search.index import Index
+
+WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")
+
+
+def sentences(count: int) -> list[str]:
+    """Distinct sentences of a few words."""
+    found = []
+    for number in range(count):
+        chosen = [WORDS[(number // len(WORDS) ** place + place) % len(WORDS)] for place in range(4)]
+        found.append(" ".join([*chosen, "number", str(number)]))
+    return found
+
+
+Rows = Callable[..., TextFile]
+TEXTS = sentences(300)
+
+
+@pytest.fixture
+def built(tmp_path: Path, rows: Rows, model: Model) -> Index:
+    return Index.build(tmp_path / "index", rows(TEXTS), model, name="tiny")
+
+
+def brute_force(model: Model, texts: list[str], query: str) -> np.ndarray:
+    return model.embed(texts) @ model.embed([query])[0]
+
+
+def test_search_equals_brute_force(built: Index, model: Model) -> None:
+    queries = [TEXTS[7], "people sing", "old red film"]
+    for query, hits in zip(queries, built.search(queries, top=20), strict=True):
+        scores = brute_force(model, TEXTS, query)
+        order = np.argsort(-scores, kind="stable")[:20]
+        assert [hit.score for hit in hits] == pytest.approx(scores[order].tolist(), abs=2e-6)
+        for hit in hits:
+            place = int(hit.id[1:])
+            assert (hit.text, hit.columns) == (TEXTS[place], {"price": place})
+            assert hit.score == pytest.approx(scores[place], abs=2e-6)
+    assert built.search(TEXTS[7], top=1)[0][0].id == "r7"
+
+
+def test_what_an_index_tells_of_itself(built: Index, model: Model, tmp_path: Path) -> None:
+    opened = Index.open(tmp_path / "index", model)
+    assert (opened.count(), opened.count("price < 10"), opened.columns) == (300, 10, ["price"])
+    assert opened.model_name == "tiny"
+    assert opened.setting is None
+    assert "rows=300" in repr(opened)
+    assert not staged.work_folder(tmp_path / "index").exists()
+
+
+def test_a_condition_holds_for_all_hits(built: Index, model: Model) -> None:
+    (hits,) = built.search(TEXTS[7], top=5, where="price >= 100 and price < 103")
+    assert sorted(hit.id for hit in hits) == ["r100", "r101", "r102"]
+    assert built.search(TEXTS[7], where="price > 1000") == [[]]
+
+
+def test_fewer_rows_than_asked_for(tmp_path: Path, rows: Rows, model: Model) -> None:
+    index = Index.build(tmp_path / "small", rows(TEXTS[:3]), model)
+    assert len(index.search("film", top=10)[0]) == 3
+
+
+def test_rows_without_text_are_left_out(tmp_path: Path, rows: Rows, model: Model) -> None:
+    index = Index.build(tmp_path / "small", rows(["one", "", "three"]), model)
+    assert {hit.id for hit in index.search("one")[0]} == {"r0", "r2"}
+
+
+def test_add_update_delete_by_id(built: Index, rows: Rows, tmp_path: Path) -> None:
+    reader = Index.open(tmp_path / "index", built.model)
+    assert built.add(rows(["quite another thing"], first=300)) == 1
+    assert built.search("quite another thing", top=1)[0][0].id == "r300"
+    assert built.update(rows(["entirely new words", "and more"], first=300)) == 2
+    assert built.count() == 302
+    (hit,) = built.search("entirely new words", top=1)[0]
+    assert (hit.id, hit.text, hit.columns) == ("r300", "entirely new words", {"price": 300})
+    assert built.delete(["r300", "r5", "no such id"]) == 2
+    assert built.count() == 300
+    assert "r5" not in {hit.id for hit in built.search(TEXTS[5], top=300)[0]}
+    assert (reader.count(), reader.search(TEXTS[5], top=1)[0][0].id) == (300, "r5")
+    reader.refresh()
+    assert reader.search(TEXTS[5], top=1)[0][0].id != "r5"
+
+
+def test_a_column_left_out_of_an_update_is_empty(built: Index, tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("id,text\nr1,changed words\n", "utf-8")
+    built.update(TextFile.open(tmp_path / "b.csv"))
+    (hit,) = built.search("changed words", top=1)[0]
+    assert (hit.id, hit.columns) == ("r1", {"price": None})
+
+
+def test_building_again_replaces_all(built: Index, rows: Rows, tmp_path: Path) -> None:
+    Index.build(tmp_path / "index", rows(["only this"]), built.model)
+    assert built.count() == 300
+    built.refresh()
+    assert [hit.text for hit in built.search("film")[0]] == ["only this"]
+
+
+def test_rerank_orders_by_the_cross_gear(built: Index, model: Model) -> None:
+    query = "quiet people sing"
+    before = built.search(query, top=30)[0]
+    after = built.search(query, top=30, rerank=20)[0]
+    assert {hit.id for hit in after[:20]} == {hit.id for hit in before[:20]}
+    assert [hit.id for hit in after[20:]] == [hit.id for hit in before[20:]]
+    said = model.paraphrase([(query, hit.text) for hit in after[:20]], "cross")
+    assert [hit.cross for hit in after[:20]] == pytest.approx(said.tolist(), abs=2e-6)
+    assert [hit.cross for hit in after[:20]] == sorted((h.cross for h in after[:20]), reverse=True)
+    assert len(built.search(query, top=5, rerank=20)[0]) == 5
+
+
+def test_rerank_needs_a_cross_gear(built: Index, plain_model: Model, tmp_path: Path) -> None:
+    index = Index.open(tmp_path / "index", plain_model)
+    with pytest.raises(TercetError, match="has a gear `cross`"):
+        index.search("film", rerank=5)
+
+
+def test_another_model_is_refused(built: Index, other_model: Model, tmp_path: Path) -> None:
+    with pytest.raises(TercetError, match="made by the model tiny"):
+        Index.open(tmp_path / "index", other_model)
+
+
+def test_heads_do_not_make_another_model(built: Index, plain_model: Model, tmp_path: Path) -> None:
+    Index.open(tmp_path / "index", plain_model).search("film")
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("prise > 3", "Did you mean 'price'"),
+        ("price >", "expression"),
+        ("price > 'much'", "price"),
+        ("price + 1", "boolean"),
+    ],
+)
+def test_a_wrong_condition_is_named(built: Index, where: str, told: str) -> None:
+    with pytest.raises(TercetError, match=told) as error:
+        built.search("film", where=where)
+    assert "\n" not in str(error.value)
+    assert ".rs:" not in str(error.value)
+
+
+def test_mistakes_of_changes_change_nothing(built: Index, rows: Rows, tmp_path: Path) -> None:
+    version = built.version
+    with pytest.raises(TercetError, match=r"id 'r299' is in the index .* already"):
+        built.add(rows(["x", "y"], first=299))
+    (tmp_path / "b.csv").write_text("id,text,prize\nr1,x,3\n", "utf-8")
+    with pytest.raises(TercetError, match="did you mean `price`"):
+        built.update(TextFile.open(tmp_path / "b.csv"))
+    (tmp_path / "c.csv").write_text("id,text,price\nr1,x,much\n", "utf-8")
+    with pytest.raises(TercetError, match="`price` holds string"):
+        built.update(TextFile.open(tmp_path / "c.csv"))
+    built.refresh()
+    assert built.version == version
+
+
+def test_what_is_no_index_is_refused(tmp_path: Path, rows: Rows, model: Model) -> None:
+    with pytest.raises(TercetError, match="is no index"):
+        Index.open(tmp_path)
+    with pytest.raises(TercetError, match="holds other files"):
+        Index.build(tmp_path, rows(TEXTS[:2]), model)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(TercetError, match="is a file"):
+        Index.build(tmp_path / "file", rows(TEXTS[:2]), model)
+    lance.write_dataset(pa.table({"x": [1]}), tmp_path / "theirs")
+    with pytest.raises(TercetError, match="no index that Tercet made"):
+        Index.open(tmp_path / "theirs")
+
+
+def test_a_corrupt_fragment_is_named(built: Index, model: Model, tmp_path: Path) -> None:
+    (data,) = (tmp_path / "index" / "data").iterdir()
+    whole = data.read_bytes()
+    for broken in (whole[: len(whole) // 2], b"", None):
+        data.unlink(missing_ok=True)
+        if broken is not None:
+            data.write_bytes(broken)
+        with pytest.raises(TercetError, match=str(tmp_path / "index")) as error:
+            Index.open(tmp_path / "index", model).search("film")
+        assert "\n" not in str(error.value)
+    data.write_bytes(whole)
+    assert Index.open(tmp_path / "index", model).search(TEXTS[3], top=1)[0][0].id == "r3"
+
+
+def test_an_interrupted_build_goes_on(
+    tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged, "PART", 100)
+    embedded: list[int] = []
+    true_embed = Model.embed
+
+    def embed(self: Model, texts, **options):
+        if len(embedded) == 2:
+            embedded.append(0)
+            raise KeyboardInterrupt
+        embedded.append(len(texts))
+        return true_embed(self, texts, **options)
+
+    monkeypatch.setattr(Model, "embed", embed)
+    file = rows(TEXTS)
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(tmp_path / "index", file, model)
+    assert not (tmp_path / "index").exists()
+    index = Index.build(tmp_path / "index", file, model)
+    assert embedded == [100, 100, 0, 100]
+    assert index.count() == 300
+
+
+def test_staged_parts_of_another_file_or_model_are_not_used(
+    tmp_path: Path, rows: Rows, model: Model, other_model: Model
+) -> None:
+    index = Index.build(tmp_path / "index", rows(TEXTS[:5]), model)
+    file = rows(TEXTS[:5])
+    staged.stage(file, other_model, identify(other_model), tmp_path / "index.work", skip_empty=True)
+    index.update(file)
+    assert index.search(TEXTS[3], top=1)[0][0].score == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ann, "EXACT_BYTES", 0)
+
+
+def test_a_large_index_is_searched_by_ann(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    texts = sentences(2000)
+    index = Index.build(tmp_path / "index", rows(texts), model)
+    setting = index.setting
+    assert setting is not None
+    assert setting.recall >= 0.95
+    assert setting.rows == 2000
+    queries = texts[::50]
+    found = index.search(queries, top=10)
+    vectors = model.embed(texts)
+    share = []
+    for query, hits in zip(model.embed(queries), found, strict=True):
+        scores = vectors @ query
+        least = np.sort(scores)[-10] - 1e-5
+        assert [h.score for h in hits] == pytest.approx(
+            [scores[int(h.id[1:])] for h in hits], abs=1e-5
+        )
+        share.append(np.mean([scores[int(hit.id[1:])] >= least for hit in hits]))
+    assert np.mean(share) >= 0.9
+    (hits,) = index.search(texts[9], top=5, where="price < 20")
+    assert len(hits) == 5
+    assert all(hit.columns["price"] < 20 for hit in hits)
+
+
+def test_rows_that_come_later_are_found_by_ann(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    index = Index.build(tmp_path / "index", rows(sentences(1000)), model)
+    index.add(rows(["words quite unlike the others"], first=5000))
+    assert index.setting is not None
+    assert index.search("words quite unlike the others", top=1)[0][0].id == "r5000"
+    index.delete(["r5000"])
+    assert index.search("words quite unlike the others", top=1)[0][0].id != "r5000"
+
+
+def test_an_ann_index_that_misses_too_much_is_not_used(
+    large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ann, "_recall", lambda *_: 0.5)
+    index = Index.build(tmp_path / "index", rows(TEXTS), model)
+    assert index.setting is None
+    assert index.search(TEXTS[7], top=1)[0][0].id == "r7"
+
+
+def test_without_the_lance_files_nothing_opens(built: Index, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "index" / "_versions")
+    with pytest.raises(TercetError, match="is no index"):
+        Index.open(tmp_path / "index")
