@@ -46,9 +46,14 @@ def test_a_file_in_a_store_is_fetched_and_the_copy_removed(tmp_path: Path) -> No
 def test_what_is_half_written_never_shows(tmp_path: Path, scheme: str) -> None:
     out = tmp_path / "out.npy"
     out.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), written_whole(f"{scheme}{out}") as stream:
-        stream.write(b"half")
-        raise KeyboardInterrupt
+
+    def interrupt() -> None:
+        with written_whole(f"{scheme}{out}") as stream:
+            stream.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
     assert [path.name for path in tmp_path.iterdir()] == ["out.npy"]
     assert out.read_bytes() == b"old"
     with written_whole(f"{scheme}{out}") as stream:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-from tercet.data.stream import VECTOR, TextFile
+from tercet.data.stream import TextFile
 from tercet.infer.engine import Progress
 from tercet.model import Model
-from tercet.search.embed_output import check_output, is_array, write_vectors
+from tercet.search.embed_output import check_output, write_vectors
 from tercet.search.identity import Identity
 from tercet.search.lance_store import index_schema
 from tercet.search.staged import stage, work_folder
@@ -31,9 +31,6 @@ def embed_file(
     schema = index_schema(file.columns, identity)
     work = work_folder(out)
     staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
-    batches = (batch.cast(schema) for batch in staged.batches())
-    if is_array(out):
-        schema = schema.empty_table().select([VECTOR]).schema
-    write_vectors(batches, schema, rows=file.rows, out=out)
+    write_vectors(staged.batches(), schema, rows=file.rows, out=out)
     shutil.rmtree(work)
     return file.rows

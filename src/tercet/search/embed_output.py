@@ -37,7 +37,7 @@ def is_array(out: str) -> bool:
 def write_vectors(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, out: str
 ) -> None:
-    """Write batches of the schema's columns, `rows` in all, one after the other."""
+    """Write batches that hold the schema's columns, `rows` in all, one after the other."""
     write = _write_array if is_array(out) else _write_parquet
     try:
         with written_whole(out) as stream:
@@ -59,7 +59,7 @@ def _write_parquet(
     # Vectors hold no value twice: a dictionary of them would only cost time.
     with pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=texts) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(batch.cast(schema))
             written += len(batch)
     return written
 

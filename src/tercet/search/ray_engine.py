@@ -40,12 +40,11 @@ def embed_with_ray(
     with connected(address):
         corpus = survey(source, column=column, id_column=None)
         schema = index_schema(corpus.columns, identity)
-        if is_array(out):
-            schema = pa.schema([schema.field(VECTOR)])
+        kept = pa.schema([schema.field(VECTOR)]) if is_array(out) else schema
         folder = _work(out) / "ray"
         work = Work(folder, data=folder)
-        _begin(work, corpus, identity, say, columns=schema.names)
-        job = Job(model, identity, work, ParquetSink(folder, schema), skip_empty=False)
+        _begin(work, corpus, identity, say, columns=kept.names)
+        job = Job(model, identity, work, ParquetSink(folder, kept), skip_empty=False)
         records = embed_parts(corpus, job, progress=progress, say=say)
     write_vectors(_batches(work, records), schema, rows=corpus.rows, out=out)
     _work(out).remove()
