@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.errors import TercetError
-from tercet.foreign_folder import is_foreign_folder, load_foreign_folder
-from tercet.infer.engine import Engine, Progress
+from tercet.infer.base import BaseEngine, Progress
+from tercet.infer.onnx_engine import OnnxEngine
+from tercet.infer.onnx_network import OnnxNetwork
 from tercet.model_card import ModelInfo
 from tercet.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
-from tercet.network import Network
+from tercet.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.specs import Gear, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
+
+# Torch is imported where it is needed: a model of ONNX graphs runs without it.
+if TYPE_CHECKING:
+    import torch
+
+    from tercet.network import Network
 
 Floats = NDArray[np.float32]
 Mode = Literal["cross", "bi"]
@@ -48,8 +54,10 @@ class Sentiment(Prediction):
 class Model:
     """An encoder with the heads of its tasks; `tercet.load` gives one."""
 
-    def __init__(self, network: Network, tokenizer: Tokenizer, info: ModelInfo) -> None:
-        self.network = network.eval()
+    def __init__(
+        self, network: Network | OnnxNetwork, tokenizer: Tokenizer, info: ModelInfo
+    ) -> None:
+        self._network = network if isinstance(network, OnnxNetwork) else network.eval()
         self.tokenizer = tokenizer
         self.info = info
 
@@ -60,7 +68,17 @@ class Model:
     @property
     def width(self) -> int:
         """Numbers in a vector."""
-        return self.network.encoder.config.width
+        return self.engine.width
+
+    @property
+    def network(self) -> Network:
+        """The torch network; a model of ONNX graphs has none."""
+        if isinstance(self._network, OnnxNetwork):
+            raise TercetError(
+                f"{self._network.folder}: holds ONNX graphs, which can neither be trained nor "
+                "exported; take the model folder that they were exported from."
+            )
+        return self._network
 
     @property
     def widths(self) -> list[int]:
@@ -73,13 +91,14 @@ class Model:
         return {name: task for name, task in self.info.tasks.items() if task.answers}
 
     @property
-    def engine(self) -> Engine:
-        return Engine(
-            self.network,
-            self.tokenizer.template,
-            self.info.max_tokens,
-            temperatures=self.info.temperatures or {},
-        )
+    def engine(self) -> BaseEngine:
+        network, template, info = self._network, self.tokenizer.template, self.info
+        temperatures = info.temperatures or {}
+        if isinstance(network, OnnxNetwork):
+            return OnnxEngine(network, template, info.max_tokens, temperatures)
+        from tercet.infer.engine import Engine
+
+        return Engine(network, template, info.max_tokens, temperatures=temperatures)
 
     def embed(
         self,
@@ -174,8 +193,12 @@ class Model:
         return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
 
     def save(self, folder: str | Path) -> None:
-        """Write a model folder; it also loads in sentence-transformers and transformers."""
-        save_model_folder(Path(folder), Parts(self.network, self.tokenizer, self.info))
+        """Write a model folder; it also loads in sentence-transformers and transformers, unless
+        it holds ONNX graphs."""
+        if isinstance(self._network, OnnxNetwork):
+            save_onnx_folder(Path(folder), OnnxParts(self._network, self.tokenizer, self.info))
+        else:
+            save_model_folder(Path(folder), Parts(self._network, self.tokenizer, self.info))
 
     def _task(self, name: str) -> TaskSpec:
         if name in self.tasks:
@@ -191,23 +214,30 @@ class Model:
 def load(source: str | Path | None = None, *, device: str | None = None) -> Model:
     """Load a model.
 
-    source: a model folder, a run folder, a plain Hugging Face or sentence-transformers folder, a
-        name of `tercet weights`, or a model hub id
+    source: a model folder, an ONNX folder, a run folder, a plain Hugging Face or
+        sentence-transformers folder, a name of `tercet weights`, or a model hub id
     device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
     """
     if source is None:
         raise TercetError("No model ships with this release: give a model folder.")
-    chosen = _device(device)
     folder, name = _find(source)
-    if is_model_folder(folder):
-        parts = load_model_folder(folder)
-    elif is_foreign_folder(folder):
-        parts = load_foreign_folder(folder, name=name)
-    else:
+    if is_onnx_folder(folder):
+        if device not in (None, "cpu"):
+            raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
+        return Model(*load_onnx_folder(folder))
+    chosen = _device(device)
+    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, name)
+    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+
+
+def _foreign(folder: Path, name: str) -> Parts:
+    from tercet.foreign_folder import is_foreign_folder, load_foreign_folder
+
+    if not is_foreign_folder(folder):
         raise TercetError(
             f"{folder}: is no model: it has neither tercet.json nor modules.json nor config.json."
         )
-    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+    return load_foreign_folder(folder, name=name)
 
 
 def _find(source: str | Path) -> tuple[Path, str]:
@@ -223,6 +253,8 @@ def _find(source: str | Path) -> tuple[Path, str]:
 
 
 def _device(name: str | None) -> torch.device:
+    import torch
+
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

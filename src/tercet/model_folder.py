@@ -13,19 +13,21 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 import tercet
 from tercet.errors import TercetError
 from tercet.model_card import ModelInfo, model_card
-from tercet.network import Network
-from tercet.nn.folder import load_encoder, save_encoder
 from tercet.text.tokenizer import Tokenizer
+
+# Torch is imported where it is needed: folders of ONNX graphs are read and written without it.
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tercet.network import Network
 
 FORMAT = 1
 INFO_FILE = "tercet.json"
@@ -48,31 +50,34 @@ def is_model_folder(folder: Path) -> bool:
 
 def save_model_folder(folder: Path, parts: Parts) -> None:
     """Write the folder aside and rename it; an older model folder of that name is replaced."""
-    _check_target(folder)
-    try:
-        with _aside(folder) as writing:
-            _write(writing, parts)
-    except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TercetError(f"{folder}: cannot be written: {reason}.") from error
+    with aside(folder) as writing:
+        _write(writing, parts)
 
 
 def load_model_folder(folder: Path) -> Parts:
     """Read a model folder that `save_model_folder` wrote; the network is on the CPU."""
-    info = _read_info(folder / INFO_FILE)
+    from tercet.network import Network
+    from tercet.nn.folder import load_encoder
+
+    info = read_info(folder / INFO_FILE)
     tokenizer = Tokenizer.load(folder)
     encoder = load_encoder(folder, dropout=None, attention_dropout=None)
     tokenizer.check_fits(encoder.config.vocabulary)
-    if info.max_tokens > encoder.config.max_tokens:
-        raise TercetError(
-            f"{folder / INFO_FILE}: `max_tokens` is {info.max_tokens}, but the encoder takes "
-            f"{encoder.config.max_tokens} at most."
-        )
+    check_max_tokens(folder, info, most=encoder.config.max_tokens)
     if info.pooling == "pooler" and encoder.pooler is None:
         raise TercetError(f"{folder}: `pooling` is pooler, but the encoder has no pooler.")
     network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
     _load_heads(network, folder / HEADS_FILE)
     return Parts(network.eval(), tokenizer, info)
+
+
+def check_max_tokens(folder: Path, info: ModelInfo, *, most: int) -> None:
+    """Raise unless the encoder can take rows as long as the folder says."""
+    if info.max_tokens > most:
+        raise TercetError(
+            f"{folder / INFO_FILE}: `max_tokens` is {info.max_tokens}, but the encoder takes "
+            f"{most} at most."
+        )
 
 
 def read_json(path: Path) -> Any:
@@ -96,8 +101,22 @@ def _check_target(folder: Path) -> None:
 
 
 @contextmanager
-def _aside(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes the place of `folder` once it is whole."""
+def aside(folder: Path) -> Iterator[Path]:
+    """A folder to write into that takes the place of `folder` once it is whole.
+
+    Only a model folder is replaced by another.
+    """
+    _check_target(folder)
+    try:
+        with _written(folder) as writing:
+            yield writing
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TercetError(f"{folder}: cannot be written: {reason}.") from error
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     writing = folder.with_name(f".{folder.name}.{os.getpid()}.writing")
     replaced = folder.with_name(f".{folder.name}.{os.getpid()}.replaced")
@@ -124,19 +143,28 @@ def _sync(folder: Path) -> None:
 
 
 def _write(folder: Path, parts: Parts) -> None:
+    from safetensors.torch import save_file
+
+    from tercet.nn.folder import save_encoder
+
     network, tokenizer, info = parts
     save_encoder(network.encoder, folder)
     tokenizer.save(folder)
     heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
     save_file(heads, folder / HEADS_FILE, metadata={"format": "pt"})
+    write_info(folder / INFO_FILE, info)
+    _write_modules(folder, network, info)
+    card = model_card(info, config=network.encoder.config)
+    (folder / "README.md").write_text(card, "utf-8")
+
+
+def write_info(path: Path, info: ModelInfo) -> None:
+    """Write what `read_info` reads."""
     described = {"format": FORMAT, "tercet": tercet.__version__}
     described |= info.model_dump(mode="json", exclude_none=True)
     if info.metrics is not None:
         described["metrics"] = info.metrics  # None in here means something
-    _write_json(folder / INFO_FILE, described)
-    _write_modules(folder, network, info)
-    card = model_card(info, config=network.encoder.config)
-    (folder / "README.md").write_text(card, "utf-8")
+    _write_json(path, described)
 
 
 def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
@@ -174,6 +202,8 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
 
 
 def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
+    from safetensors.torch import save_file
+
     pooler = network.encoder.pooler
     assert pooler is not None
     folder.mkdir()
@@ -201,7 +231,8 @@ def _write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-def _read_info(path: Path) -> ModelInfo:
+def read_info(path: Path) -> ModelInfo:
+    """The facts of a model folder."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise TercetError(f"{path}: should hold a JSON object.")
@@ -224,6 +255,8 @@ def _read_info(path: Path) -> ModelInfo:
 
 
 def _load_heads(network: Network, path: Path) -> None:
+    from safetensors.torch import load_file
+
     try:
         stored = load_file(path)
     except FileNotFoundError as error:

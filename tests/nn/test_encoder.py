@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tercet.errors import TercetError
-from tercet.nn import DeviceTokens, Encoder, load_encoder, pool
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.encoder import Encoder
+from tercet.nn.folder import load_encoder
 from tercet.nn.names import to_hugging_face
+from tercet.nn.pooling import pool
 from tercet.nn.relative import RelativeBias
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Tokens

@@ -14,16 +14,28 @@ def export(
     model: Annotated[str, typer.Argument(help="A model folder, a run, or a hub id.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")],
     form: Annotated[
-        Literal["sentence-transformers"], typer.Option("--format", help="The form to write.")
+        Literal["sentence-transformers", "onnx", "onnx-int8"],
+        typer.Option("--format", help="The form to write."),
     ] = "sentence-transformers",
 ) -> None:
     """Write a model in another library's form.
 
-    The folder loads in sentence-transformers, old and new, in transformers, and here.
+    sentence-transformers: the folder loads there, old and new, in transformers, and here. onnx and
+    onnx-int8: graphs for ONNX Runtime, in single precision or with 8-bit linear layers; the folder
+    loads here, on a CPU, without torch.
 
-    Example: tercet export runs/best --format sentence-transformers --out exported
+    Example: tercet export runs/best --format onnx-int8 --out exported
     """
     from tercet.model import load
 
-    load(model, device="cpu").save(out)
-    say(f"Wrote {out}, which loads in {form}, in transformers and in Tercet.")
+    loaded = load(model, device="cpu")
+    if form == "sentence-transformers":
+        loaded.save(out)
+        say(f"Wrote {out}, which loads in {form}, in transformers and in Tercet.")
+        return
+    from tercet.model_folder import Parts
+    from tercet.onnx_folder import export_onnx
+
+    parts = Parts(loaded.network, loaded.tokenizer, loaded.info)
+    export_onnx(out, parts, precision="int8" if form == "onnx-int8" else "fp32")
+    say(f"Wrote {out}, which loads in Tercet and runs in ONNX Runtime.")

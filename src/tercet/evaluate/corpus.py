@@ -82,7 +82,7 @@ class Corpus:
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
         engine = self.model.engine
-        if not self.model.network.reads_vectors(task, gear):
+        if not engine.reads_vectors(task, gear):
             return self._own_outputs(task, gear, columns)
         if gear == "cross":
             rows = [self._pair_rows(columns[0], columns[1])]
@@ -99,7 +99,7 @@ class Corpus:
         """Outputs of a head that reads more than vectors; they are kept for it alone."""
         used = columns[: 1 if gear == "single" else 2]
         keys = list(zip(*map(self._piece_keys, used), strict=True))
-        width = self.model.network.objectives[task, gear].outputs
+        width = self.model.engine.output_width(task, gear)
         known = self._outputs.setdefault((task, gear), _Vectors(width))
         if new := known.new(keys):
             sides = [self.model.pieces([side[place] for place in new]) for side in used]

@@ -141,14 +141,9 @@ def describe(model: Model, name: str) -> dict[str, Any]:
 
 def machine(model: Model) -> dict[str, Any]:
     """What the figures were made on, as far as it matters to them."""
-    import torch
-
-    device = model.network.device
     return {
-        "device": device.type,
-        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        **model.engine.machine(),
         "processor": platform.machine(),
-        "threads": torch.get_num_threads(),
         "system": platform.system(),
         "python": platform.python_version(),
     }

@@ -29,19 +29,44 @@ def batches(lengths: Rows, *, budget: int) -> list[Rows]:
     return found
 
 
+def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
+    """Row indices in batches of like length, the longest rows first, for engines that pad.
+
+    lengths: tokens of each row, int64 [n]
+    A batch has at most `budget` tokens, padding included, or one row. Rows of one length that
+    fill half of it stay by themselves; others are joined while little is padded.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ordered = lengths[order]
+    found: list[Rows] = []
+    start = 0
+    while start < len(order):
+        longest = int(ordered[start])
+        window = ordered[start : start + max(budget // longest, 1)]
+        alike = int(np.searchsorted(-window, -longest, side="right"))
+        size = alike
+        if 2 * alike * longest < budget:
+            padding = np.cumsum(longest - window)
+            size = int(np.searchsorted(padding, budget // 8, side="right"))
+        found.append(order[start : start + size])
+        start += size
+    return found
+
+
 def single_lengths(pieces: Pieces, *, template: Template, max_tokens: int) -> Rows:
     """Tokens that each text costs by itself, int64 [n]."""
-    lengths: Rows = np.diff(pieces.offsets) + _special(template.one)
+    lengths: Rows = np.diff(pieces.offsets) + special(template.one)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 
 
 def pair_lengths(first: Pieces, second: Pieces, *, template: Template, max_tokens: int) -> Rows:
     """Tokens that each pair costs when it is joined, int64 [n]."""
-    lengths: Rows = np.diff(first.offsets) + np.diff(second.offsets) + _special(template.two)
+    lengths: Rows = np.diff(first.offsets) + np.diff(second.offsets) + special(template.two)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 
 
-def _special(slots: tuple[Slot, ...]) -> int:
+def special(slots: tuple[Slot, ...]) -> int:
+    """Special tokens of a row."""
     return sum(slot.text is None for slot in slots)

@@ -8,19 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from tercet.infer.batches import Rows, batches, pair_lengths, single_lengths
+from tercet.infer.base import BaseEngine, Buffer, Floats, Progress, distinct, join
+from tercet.infer.batches import Rows, batches
 from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Gear
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
-Floats = NDArray[np.float32]
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, and how many there are."""
+__all__ = ["Engine", "Floats", "Progress", "budget_of", "distinct", "inference", "join"]
 
 # Tokens a batch: on CPUs larger ones fall out of the cache, on a GPU smaller ones leave it idle.
 CPU_BUDGET = 2048
@@ -29,7 +27,7 @@ COMPARED = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(BaseEngine):
     """A network with what it needs to read word pieces.
 
     bf16: autocast, over weights that stay as they are
@@ -42,70 +40,38 @@ class Engine:
     bf16: bool = False
     temperatures: Mapping[str, Mapping[Gear, float]] = field(default_factory=dict)
 
-    def vectors(
-        self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress | None = None
-    ) -> Floats:
-        """The vector of every text, or of the texts at `rows`, as pooled: float32 [n, width]."""
-        chosen = np.arange(len(pieces)) if rows is None else rows
-        return self._run(
-            self._lengths([pieces])[chosen],
-            lambda batch: self._tokens([pieces], chosen[batch]),
-            self.network.vectors,
-            width=self.network.encoder.config.width,
-            progress=progress,
-        )
+    @property
+    def width(self) -> int:
+        return self.network.encoder.config.width
 
-    def joint_vectors(
-        self, first: Pieces, second: Pieces, *, progress: Progress | None = None
-    ) -> Floats:
-        """The vector of every pair, encoded jointly, as pooled: float32 [n, width]."""
-        columns = [first, second]
-        return self._run(
-            self._lengths(columns),
-            lambda rows: self._tokens(columns, rows),
-            self.network.vectors,
-            width=self.network.encoder.config.width,
-            progress=progress,
-        )
+    @property
+    def batch_tokens(self) -> int:
+        return budget_of(self.network.device)
 
-    def outputs(
-        self,
-        task: str,
-        gear: Gear,
-        columns: Sequence[Pieces],
-        *,
-        progress: Progress | None = None,
-    ) -> Floats:
-        """What the head of a task gives for every row, float32 [n, outputs].
+    def encoder_bytes(self) -> Iterator[Buffer]:
+        for name, tensor in sorted(self.network.encoder.state_dict().items()):
+            yield f"{name} {list(tensor.shape)}".encode()
+            yield tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data
 
-        columns: the texts (single), or the first and the second texts (bi, cross)
-        """
-        if gear == "bi":
-            first, second = columns
-            texts = join(first, second)
-            # A text that stands in several pairs is encoded once.
-            kept, places = distinct(texts)
-            known = self.vectors(texts, kept, progress=progress)
-            sides = [places[: len(first)], places[len(first) :]]
-            return self.read(task, "bi", known, sides)
-        return self._run(
-            self._lengths(columns),
-            lambda rows: self._tokens(columns, rows),
-            lambda tokens: self.network.outputs(task, gear, tokens),
-            width=self.network.objectives[task, gear].outputs,
-            progress=progress,
-        )
+    def machine(self) -> dict[str, str | int | None]:
+        device = self.network.device
+        return {
+            "device": device.type,
+            "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+            "threads": torch.get_num_threads(),
+        }
+
+    def reads_vectors(self, task: str, gear: Gear) -> bool:
+        return self.network.reads_vectors(task, gear)
+
+    def output_width(self, task: str, gear: Gear) -> int:
+        return self.network.objectives[task, gear].outputs
 
     def read(self, task: str, gear: Gear, known: Floats, columns: Sequence[Rows]) -> Floats:
-        """What a head gives for stored vectors, float32 [n, outputs].
-
-        known: vectors of texts, or of pairs encoded jointly (cross), as pooled: float32 [m, width]
-        columns: rows of `known`, int64 [n] each: two for gear `bi`, else one
-        """
         network = self.network
         head = network.head(task, gear)
         count = len(columns[0])
-        results = np.empty((count, network.objectives[task, gear].outputs), np.float32)
+        results = np.empty((count, self.output_width(task, gear)), np.float32)
         with inference(network, bf16=False):
             for start in range(0, count, COMPARED):
                 block = slice(start, start + COMPARED)
@@ -115,36 +81,32 @@ class Engine:
                 results[block] = head(*given).float().cpu().numpy()
         return results
 
-    def predictions(
-        self,
-        task: str,
-        gear: Gear,
-        columns: Sequence[Pieces],
-        *,
-        progress: Progress | None = None,
-    ) -> Floats:
-        """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
-        return self.predict(task, gear, self.outputs(task, gear, columns, progress=progress))
-
     def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
-        """A head's outputs [n, outputs] to probabilities [n, classes] or [n], or to grades [n]."""
         temperature = self.temperatures.get(task, {}).get(gear, 1.0)
         with torch.inference_mode():
             raw = torch.from_numpy(outputs) / temperature
             predicted: Floats = self.network.predict(task, gear, raw).numpy()
         return predicted
 
-    def _lengths(self, columns: Sequence[Pieces]) -> Rows:
-        if len(columns) == 1:
-            return single_lengths(columns[0], template=self.template, max_tokens=self.max_tokens)
-        first, second = columns
-        return pair_lengths(first, second, template=self.template, max_tokens=self.max_tokens)
+    def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
+        return self._run(
+            self._lengths(columns)[rows],
+            lambda batch: self._tokens(columns, rows[batch]),
+            self.network.vectors,
+            width=self.width,
+            progress=progress,
+        )
 
-    def _tokens(self, columns: Sequence[Pieces], rows: Rows) -> Tokens:
-        if len(columns) == 1:
-            return self.template.single(columns[0], rows, max_tokens=self.max_tokens)
-        first, second = columns
-        return self.template.pair(first, second, rows, max_tokens=self.max_tokens)
+    def _outputs(
+        self, task: str, gear: Gear, columns: Sequence[Pieces], progress: Progress | None
+    ) -> Floats:
+        return self._run(
+            self._lengths(columns),
+            lambda rows: self._tokens(columns, rows),
+            lambda tokens: self.network.outputs(task, gear, tokens),
+            width=self.output_width(task, gear),
+            progress=progress,
+        )
 
     def _run(
         self,
@@ -183,30 +145,6 @@ class Engine:
 def budget_of(device: torch.device) -> int:
     """Tokens a batch on this device."""
     return CUDA_BUDGET if device.type == "cuda" else CPU_BUDGET
-
-
-def join(first: Pieces, second: Pieces) -> Pieces:
-    """The texts of both, one after the other."""
-    return Pieces(
-        ids=np.concatenate([first.ids, second.ids]),
-        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
-        lengths=np.concatenate([first.lengths, second.lengths]),
-    )
-
-
-def distinct(texts: Pieces) -> tuple[Rows, Rows]:
-    """One row of every distinct text [m], and for each text its place among them [n]."""
-    places = np.empty(len(texts), np.int64)
-    seen: dict[bytes, int] = {}
-    kept: list[int] = []
-    bounds = texts.offsets.tolist()
-    for row in range(len(texts)):
-        key = texts.ids[bounds[row] : bounds[row + 1]].tobytes()
-        place = seen.setdefault(key, len(kept))
-        if place == len(kept):
-            kept.append(row)
-        places[row] = place
-    return np.array(kept, np.int64), places
 
 
 @contextmanager

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from tercet.model import Model
 
 
@@ -37,7 +35,6 @@ def _hash(model: Model) -> str:
     digest = hashlib.sha256()
     settings = [info.pooling, info.max_tokens, info.lower_case, model.tokenizer.fingerprint]
     digest.update(json.dumps(settings).encode())
-    for name, tensor in sorted(model.network.encoder.state_dict().items()):
-        digest.update(f"{name} {list(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    for part in model.engine.encoder_bytes():
+        digest.update(part)
     return digest.hexdigest()

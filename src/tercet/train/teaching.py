@@ -136,7 +136,10 @@ def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _engine(model: Model) -> Engine:
-    return replace(model.engine, bf16=model.network.device.type == "cuda")
+    bf16 = model.network.device.type == "cuda"
+    engine = model.engine
+    assert isinstance(engine, Engine)
+    return replace(engine, bf16=bf16)
 
 
 def _columns_of(gear: Gear) -> int:

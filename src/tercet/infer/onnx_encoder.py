@@ -1,0 +1,234 @@
+"""The encoder as an ONNX graph, pooling and normalisation inside; needs the extra `onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto
+
+from tercet.errors import TercetError
+from tercet.infer.onnx_graph import MICROSOFT, Graph, branch
+from tercet.nn.encoder import Encoder
+from tercet.nn.pooling import Pooling
+
+Floats = NDArray[np.float32]
+Precision = Literal["fp32", "int8"]
+
+
+def encoder_graph(encoder: Encoder, *, pooling: Pooling, precision: Precision) -> ModelProto:
+    """Token ids to vectors.
+
+    Inputs: ids and, where the encoder knows them, types, int64 [rows, length]; lengths, int64
+    [rows]: the tokens of each row, which stand first in it. Outputs: vectors [rows, width], as
+    pooled, and embeddings [rows, width], of length 1.
+    """
+    return _Writer(encoder, pooling=pooling, precision=precision).model()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """Values that all layers share.
+
+    rows: [rows, length, width], flat: [-1, width]; as shapes
+    lengths: int32 [rows]; padded: whether a row is shorter than others, bool [1]
+    bias: relative position bias [1, heads, length, length], or empty
+    """
+
+    rows: str
+    flat: str
+    lengths: str
+    padded: str
+    bias: str
+
+
+class _Writer:
+    def __init__(self, encoder: Encoder, *, pooling: Pooling, precision: Precision) -> None:
+        self.config = encoder.config
+        self.pooling = pooling
+        self.precision = precision
+        self.state: dict[str, Floats] = {
+            name: tensor.detach().float().cpu().numpy()
+            for name, tensor in encoder.state_dict().items()
+        }
+        self.buckets = None
+        if encoder.relative_bias is not None:
+            self.buckets = encoder.relative_bias.buckets.cpu().numpy()
+        self.graph = Graph()
+
+    def model(self) -> ModelProto:
+        graph, width = self.graph, self.config.width
+        ids = graph.input("ids", "int64", ["rows", "length"])
+        types = graph.input("types", "int64", ["rows", "length"]) if self.config.token_types else ""
+        lengths = graph.input("lengths", "int64", ["rows"])
+        shape = graph.add("Shape", ids)
+        length = graph.add("Gather", shape, graph.integers(1))
+        shapes = _Shapes(
+            rows=graph.add("Concat", shape, graph.integers(width), axis=0),
+            flat=graph.integers(-1, width),
+            lengths=graph.add("Cast", lengths, to=TensorProto.INT32),
+            padded=graph.add(
+                "Less", graph.add("ReduceMin", lengths, graph.integers(0), keepdims=1), length
+            ),
+            bias=self._bias(length),
+        )
+        hidden = self._embed(ids, types, length, shapes)
+        for index in range(self.config.layers):
+            hidden = self._layer(f"layers.{index}", hidden, shapes)
+        vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, length)
+        graph.output("vectors", vectors, ["rows", width])
+        norms = graph.add("ReduceL2", vectors, graph.integers(1), keepdims=1)
+        norms = graph.add("Max", norms, graph.number(1e-12))
+        graph.output("embeddings", graph.add("Div", vectors, norms), ["rows", width])
+        return graph.model(
+            "encoder", max_tokens=self.config.max_tokens, vocabulary=self.config.vocabulary
+        )
+
+    def _embed(self, ids: str, types: str, length: str, shapes: _Shapes) -> str:
+        graph, state = self.graph, self.state
+        words = graph.add("Gather", graph.constant(state["embeddings.words.weight"]), ids)
+        table = state["embeddings.positions.weight"][self.config.first_position :]
+        start = graph.integers(0)
+        positions = graph.add("Slice", graph.constant(table), start, length, start)
+        summed = graph.add("Add", words, positions)
+        if types:
+            kinds = graph.constant(state["embeddings.types.weight"])
+            summed = graph.add("Add", summed, graph.add("Gather", kinds, types))
+        return self._norm("embeddings.norm", graph.add("Reshape", summed, shapes.flat))
+
+    def _layer(self, name: str, hidden: str, shapes: _Shapes) -> str:
+        """hidden [total, width] -> [total, width]; total is rows * length."""
+        graph, state, width = self.graph, self.state, self.config.width
+        weight, bias = (state[f"{name}.attention.qkv.{part}"] for part in ("weight", "bias"))
+        parts = [
+            graph.add("Reshape", projected, shapes.rows)
+            for projected in self._linears(
+                hidden, np.split(weight, 3), [bias[i * width : (i + 1) * width] for i in range(3)]
+            )
+        ]
+        mixed = graph.add("Reshape", self._attend(name, parts, shapes), shapes.flat)
+        attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
+        hidden = self._norm(f"{name}.attention_norm", attended)
+        expanded = self._activate(self._linear(f"{name}.feed_forward.expand", hidden))
+        contracted = self._linear(f"{name}.feed_forward.contract", expanded)
+        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", contracted, hidden))
+
+    def _attend(self, name: str, parts: list[str], shapes: _Shapes) -> str:
+        """Attention that looks at lengths only where rows differ: without them it is faster."""
+        shape = ("rows", "length", self.config.width)
+        bias = [shapes.bias] if shapes.bias else []
+        whole, padded = (
+            branch(
+                f"{name}.{place}",
+                "MultiHeadAttention",
+                *parts,
+                *(["", lengths, *bias] if bias or lengths else []),
+                shape=shape,
+                domain=MICROSOFT,
+                num_heads=self.config.heads,
+            )
+            for place, lengths in (("whole", ""), ("padded", shapes.lengths))
+        )
+        return self.graph.choose(shapes.padded, padded, whole)
+
+    def _linear(self, name: str, hidden: str) -> str:
+        weight, bias = (self.state[f"{name}.{part}"] for part in ("weight", "bias"))
+        (given,) = self._linears(hidden, [weight], [bias])
+        return given
+
+    def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
+        """Linear layers that read the same; weights [outputs, inputs], biases [outputs] each."""
+        graph = self.graph
+        if self.precision == "fp32":
+            return [
+                graph.add("Gemm", hidden, graph.constant(weight.T), graph.constant(bias))
+                for weight, bias in zip(weights, biases, strict=True)
+            ]
+        read, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
+        given = []
+        for weight, bias in zip(weights, biases, strict=True):
+            steps, scales = quantised(weight)
+            inputs = [
+                *(read, graph.constant(steps.T), scale, graph.constant(scales), zero),
+                *(graph.constant(np.zeros(len(scales), np.int8)), graph.constant(bias)),
+            ]
+            given.append(graph.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT))
+        return given
+
+    def _norm(self, name: str, hidden: str) -> str:
+        weight, bias = (
+            self.graph.constant(self.state[f"{name}.{part}"]) for part in ("weight", "bias")
+        )
+        return self.graph.add(
+            "LayerNormalization", hidden, weight, bias, epsilon=self.config.norm_eps
+        )
+
+    def _activate(self, hidden: str) -> str:
+        if self.config.activation == "relu":
+            return self.graph.add("Relu", hidden)
+        how = "tanh" if self.config.activation == "gelu_new" else "none"
+        return self.graph.add("Gelu", hidden, approximate=how)
+
+    def _bias(self, length: str) -> str:
+        """MPNet's bias of each token to each other, [1, heads, length, length]; else empty."""
+        if self.buckets is None:
+            return ""
+        graph = self.graph
+        last = graph.add("Squeeze", length)
+        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
+        places = graph.add("Range", zero, last, one)
+        distances = graph.add(
+            "Sub",
+            graph.add("Unsqueeze", places, graph.integers(0)),
+            graph.add("Unsqueeze", places, graph.integers(1)),
+        )
+        farthest = graph.integers(len(self.buckets) // 2)
+        buckets = graph.add(
+            "Gather", graph.constant(self.buckets), graph.add("Add", distances, farthest)
+        )
+        table = graph.constant(self.state["relative_bias.table.weight"])
+        bias = graph.add("Transpose", graph.add("Gather", table, buckets), perm=[2, 0, 1])
+        return graph.add("Unsqueeze", bias, graph.integers(0))
+
+    def _pool(self, hidden: str, lengths: str, length: str) -> str:
+        """hidden [rows, length, width] -> [rows, width]."""
+        graph = self.graph
+        if self.pooling in ("cls", "pooler"):
+            first = graph.add(
+                "Squeeze",
+                graph.add("Slice", hidden, *map(graph.integers, (0, 1, 1))),
+                graph.integers(1),
+            )
+            if self.pooling == "cls":
+                return first
+            if "pooler.dense.weight" not in self.state:
+                raise TercetError(
+                    "pooling 'pooler' needs an encoder with a pooler; this one has none"
+                )
+            weight, bias = (self.state[f"pooler.dense.{part}"] for part in ("weight", "bias"))
+            return graph.add(
+                "Tanh", graph.add("Gemm", first, graph.constant(weight.T), graph.constant(bias))
+            )
+        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
+        places = graph.add("Range", zero, graph.add("Squeeze", length), one)
+        real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
+        real = graph.add("Unsqueeze", real, graph.integers(2))
+        if self.pooling == "max":
+            kept = graph.add("Where", real, hidden, graph.number(-np.inf))
+            return graph.add("ReduceMax", kept, graph.integers(1), keepdims=0)
+        kept = graph.add("Where", real, hidden, graph.number(0.0))
+        summed = graph.add("ReduceSum", kept, graph.integers(1), keepdims=0)
+        counts = graph.add(
+            "Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), graph.integers(1)
+        )
+        return graph.add("Div", summed, counts)
+
+
+def quantised(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """A weight [outputs, inputs] in steps from -127 to 127, and the size of a step [outputs]."""
+    scales = np.abs(weight).max(axis=1) / np.float32(127)
+    scales[scales == 0] = 1.0
+    steps = np.rint(weight / scales[:, None])
+    return np.clip(steps, -127, 127).astype(np.int8), scales

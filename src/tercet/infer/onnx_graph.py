@@ -1,0 +1,96 @@
+"""A small builder of ONNX graphs; needs the extra `onnx`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
+
+OPSET = 20
+# The version of the file's own layout that goes with the opset.
+IR_VERSION = 9
+MICROSOFT = "com.microsoft"
+TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+
+Array = NDArray[np.generic]
+Shape = Sequence[int | str]
+
+
+class Graph:
+    """Nodes and constants, each named as it is added; values are known by their names."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[TensorProto] = []
+        self._integers: dict[tuple[int, ...], str] = {}
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def input(self, name: str, dtype: str, shape: Shape) -> str:
+        self._inputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
+        return name
+
+    def output(self, name: str, value: str, shape: Shape) -> None:
+        """Give a float32 value to the caller under a name."""
+        self._nodes.append(helper.make_node("Identity", [value], [name]))
+        self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def constant(self, values: Array) -> str:
+        name = f"constant{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(values, order="C"), name))
+        return name
+
+    def integers(self, *values: int) -> str:
+        """An int64 constant [values]; the same one for the same values."""
+        if values not in self._integers:
+            self._integers[values] = self.constant(np.array(values, np.int64))
+        return self._integers[values]
+
+    def number(self, value: float) -> str:
+        """A float32 constant [1]."""
+        return self.constant(np.array([value], np.float32))
+
+    def add(self, kind: str, *inputs: str, domain: str = "", **options: Any) -> str:
+        """Add a node that gives one value."""
+        (value,) = self.split(kind, *inputs, count=1, domain=domain, **options)
+        return value
+
+    def split(
+        self, kind: str, *inputs: str, count: int, domain: str = "", **options: Any
+    ) -> list[str]:
+        """Add a node that gives several values."""
+        name = f"{kind}{len(self._nodes)}"
+        values = [f"{name}.{index}" for index in range(count)]
+        self._nodes.append(
+            helper.make_node(kind, inputs, values, name=name, domain=domain, **options)
+        )
+        return values
+
+    def choose(self, condition: str, then: GraphProto, otherwise: GraphProto) -> str:
+        """What one of two branches gives; `branch` makes them."""
+        return self.add("If", condition, then_branch=then, else_branch=otherwise)
+
+    def model(self, name: str, **facts: object) -> ModelProto:
+        """The whole model; facts are kept beside it as text."""
+        graph = helper.make_graph(
+            self._nodes, name, self._inputs, self._outputs, initializer=self._constants
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        model = helper.make_model(
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="tercet"
+        )
+        helper.set_model_props(model, {key: str(fact) for key, fact in facts.items()})
+        return model
+
+
+def branch(
+    name: str, kind: str, *inputs: str, shape: Shape, domain: str, **options: Any
+) -> GraphProto:
+    """One node as a branch of a choice; it reads values of the graph around it."""
+    value = f"{name}.value"
+    node = helper.make_node(kind, inputs, [value], name=name, domain=domain, **options)
+    given = helper.make_tensor_value_info(value, TensorProto.FLOAT, shape)
+    return helper.make_graph([node], name, [], [given])

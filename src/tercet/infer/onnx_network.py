@@ -1,0 +1,146 @@
+"""A model as ONNX Runtime holds it: the encoder and its heads, on the CPU, without torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.errors import TercetError
+from tercet.specs import Gear, GearSpec, TaskSpec
+
+MODEL_FILE = "model.onnx"
+HEADS_FOLDER = "heads"
+MISSING = "needs ONNX Runtime: pip install 'tercet[onnx]'."
+# On a CPU the fused form of addition and norm takes four times as long as the two by themselves.
+SLOW = ["SkipLayerNormFusion", "BiasGeluFusion"]
+
+Floats = NDArray[np.float32]
+
+
+class OnnxNetwork:
+    """The graphs of a folder; heads are opened when they are first asked for."""
+
+    def __init__(self, folder: Path, *, tasks: Mapping[str, TaskSpec]) -> None:
+        self.folder = folder
+        self.tasks = tasks
+        self._encoder = _open(self.file)
+        self._heads: dict[tuple[str, Gear], Any] = {}
+        self._knows_types = any(given.name == "types" for given in self._encoder.get_inputs())
+        for name, gear in exported_heads(tasks):
+            if not head_file(folder, name, gear).is_file():
+                path = head_file(folder, name, gear)
+                raise TercetError(f"{path}: is missing from this model folder.")
+
+    @property
+    def file(self) -> Path:
+        """The encoder's graph."""
+        return self.folder / MODEL_FILE
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self._encoder.get_outputs()[0].shape[-1])
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of the longest row that the encoder can take."""
+        return self._fact("max_tokens")
+
+    @property
+    def vocabulary(self) -> int:
+        """Ids that the encoder knows."""
+        return self._fact("vocabulary")
+
+    @cached_property
+    def workers(self) -> ThreadPoolExecutor:
+        """One thread a core: batches run side by side, each on one, and none waits for another."""
+        return ThreadPoolExecutor(threads(), thread_name_prefix="tercet")
+
+    def vectors(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> Floats:
+        """Padded ids and types [rows, length] and lengths [rows] -> vectors [rows, width]."""
+        feeds = {"ids": ids, "lengths": lengths}
+        if self._knows_types:
+            feeds["types"] = types
+        (given,) = self._encoder.run(["vectors"], feeds)
+        vectors: Floats = given
+        return vectors
+
+    def head(self, task: str, gear: Gear, *vectors: Floats) -> Floats:
+        """What a head gives for the vectors that it reads, each [n, width] -> [n, outputs]."""
+        if (task, gear) not in self._heads:
+            self._heads[task, gear] = _open(head_file(self.folder, task, gear))
+        session = self._heads[task, gear]
+        names = [given.name for given in session.get_inputs()]
+        (outputs,) = session.run(None, dict(zip(names, vectors, strict=True)))
+        given: Floats = outputs
+        return given
+
+    def spec(self, task: str, gear: Gear) -> GearSpec:
+        return self.tasks[task].gears[gear]
+
+    def _fact(self, name: str) -> int:
+        facts = self._encoder.get_modelmeta().custom_metadata_map
+        try:
+            return int(facts[name])
+        except (KeyError, ValueError) as error:
+            raise TercetError(
+                f"{self.file}: does not say its `{name}`; export it again."
+            ) from error
+
+
+def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Gear]]:
+    """Task and gear of every head that predicts."""
+    return [
+        (name, gear)
+        for name, task in tasks.items()
+        if task.answers
+        for gear, spec in task.gears.items()
+        if spec.predicts
+    ]
+
+
+def head_file(folder: Path, task: str, gear: Gear) -> Path:
+    return folder / HEADS_FOLDER / f"{task}.{gear}.onnx"
+
+
+def threads() -> int:
+    """Cores that this process may use; OMP_NUM_THREADS lowers it, as it does for torch."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return int(said) if said.isdecimal() and int(said) else cores or 1
+
+
+def _open(path: Path) -> Any:
+    """A session on one thread; several may run in it at once."""
+    try:
+        import onnxruntime as ort
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+    except ImportError as error:
+        raise TercetError(f"{path.parent}: {MISSING}") from error
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"], disabled_optimizers=SLOW
+        )
+    except state.NoSuchFile as error:
+        raise TercetError(f"{path}: is missing from this model folder.") from error
+    except (
+        *(state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.InvalidArgument),
+        *(state.NotImplemented, state.RuntimeException),
+    ) as error:
+        raise TercetError(f"{path}: cannot be read as an ONNX model: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

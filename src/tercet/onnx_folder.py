@@ -1,0 +1,98 @@
+"""The ONNX folder: graphs of the encoder and its heads, with the tokenizer and facts of a model.
+
+model.onnx holds the encoder with pooling and normalisation, heads/TASK.GEAR.onnx a head each.
+Writing needs the extra `onnx` and torch; reading only ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from tercet.errors import TercetError
+from tercet.infer.onnx_network import (
+    HEADS_FOLDER,
+    MODEL_FILE,
+    OnnxNetwork,
+    exported_heads,
+    head_file,
+)
+from tercet.model_card import ModelInfo
+from tercet.model_folder import (
+    INFO_FILE,
+    Parts,
+    aside,
+    check_max_tokens,
+    is_model_folder,
+    read_info,
+    write_info,
+)
+from tercet.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Precision = Literal["fp32", "int8"]
+
+
+class OnnxParts(NamedTuple):
+    """All that a model in ONNX Runtime is made of."""
+
+    network: OnnxNetwork
+    tokenizer: Tokenizer
+    info: ModelInfo
+
+
+def is_onnx_folder(folder: Path) -> bool:
+    return is_model_folder(folder) and (folder / MODEL_FILE).is_file()
+
+
+def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
+    """Write an ONNX folder; int8 stands for the encoder's linear layers, heads stay fp32."""
+    try:
+        from tercet.infer.onnx_encoder import encoder_graph
+        from tercet.infer.onnx_heads import head_graph
+    except ImportError as error:
+        if error.name != "onnx":
+            raise
+        raise TercetError(
+            "Export to ONNX needs its library: pip install 'tercet[onnx]'."
+        ) from error
+    network, tokenizer, info = parts
+    heads = {
+        (task, gear): head_graph(network, task, gear, info.tasks[task].gears[gear])
+        for task, gear in exported_heads(info.tasks)
+    }
+    encoder = encoder_graph(network.encoder, pooling=info.pooling, precision=precision)
+    with aside(folder) as writing:
+        _write_graph(writing / MODEL_FILE, encoder)
+        (writing / HEADS_FOLDER).mkdir()
+        for (task, gear), graph in heads.items():
+            _write_graph(head_file(writing, task, gear), graph)
+        tokenizer.save(writing)
+        write_info(writing / INFO_FILE, info)
+
+
+def load_onnx_folder(folder: Path) -> OnnxParts:
+    """Read what `export_onnx` wrote."""
+    info = read_info(folder / INFO_FILE)
+    tokenizer = Tokenizer.load(folder)
+    network = OnnxNetwork(folder, tasks=info.tasks)
+    tokenizer.check_fits(network.vocabulary)
+    check_max_tokens(folder, info, most=network.max_tokens)
+    return OnnxParts(network, tokenizer, info)
+
+
+def save_onnx_folder(folder: Path, parts: OnnxParts) -> None:
+    """Write a copy of the folder that a model was loaded from, with the facts that it has now."""
+    network, tokenizer, info = parts
+    with aside(folder) as writing:
+        shutil.copyfile(network.folder / MODEL_FILE, writing / MODEL_FILE)
+        shutil.copytree(network.folder / HEADS_FOLDER, writing / HEADS_FOLDER)
+        tokenizer.save(writing)
+        write_info(writing / INFO_FILE, info)
+
+
+def _write_graph(path: Path, graph: ModelProto) -> None:
+    path.write_bytes(graph.SerializeToString())
