@@ -109,6 +109,9 @@ class StageSpec(Spec):
     surgery: Surgery | None = None
     """Gradient surgery by name, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
+    average: Share | None = None
+    """Decay of a moving average of the weights, such as 0.999: it is the average that is scored
+    and left, while training goes on from the weights themselves."""
     evaluation: EvaluationSpec | None = None
     """This stage's own, where it differs from the recipe's."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
