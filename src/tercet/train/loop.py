@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
 
@@ -14,6 +14,7 @@ import torch
 from tercet.model_card import Metrics
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.train.average import Average
 from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
 from tercet.train.exemplars import fill_exemplars
@@ -128,6 +129,7 @@ class Loop:
             restore_optimiser(self.network, optimiser, start.optimiser)
             if backward.surgeon is not None:
                 backward.surgeon.restore(start.surgery)
+        average = Average(optimiser, decay=stage.average) if stage.average is not None else None
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
             factor = rate(stage.optimiser, step=step, steps=len(plan))
@@ -136,6 +138,8 @@ class Loop:
             losses, angles = backward(draws, step=self.position.total)
             norm = backward.rows.clip(stage.optimiser.clip)
             optimiser.step()
+            if average is not None:
+                average.update(step=step)
             self.position = replace(self.position, step=step + 1, total=self.position.total + 1)
             self.journal.step(
                 StepRecord(
@@ -153,8 +157,11 @@ class Loop:
             if scoring or saving or flushing:
                 self._tell_steps()
             if scoring:
-                self._score(stage, plan)
+                with average.applied() if average is not None else nullcontext():
+                    self._score(stage, plan)
             if self.position.ended or self.position.step == len(plan):
+                if average is not None:
+                    average.leave()
                 self._leave(stage)
             if saving or stop or self.position.ended:
                 self._save(optimiser, backward.surgeon)
