@@ -33,6 +33,7 @@ def test_a_report_is_one_small_file_with_every_part(full: str) -> None:
     assert len(full.encode()) < 3_000_000
     for title in (
         "Missing data",
+        "At a glance",
         "Summary",
         "Tasks",
         "Mistakes",
@@ -41,7 +42,7 @@ def test_a_report_is_one_small_file_with_every_part(full: str) -> None:
         "Robustness",
         "Geometry",
         "Training",
-        "Made of",
+        "How it was made",
     ):
         assert f">{title}</h2>" in full
     assert "STS12.tsv" in full

@@ -29,7 +29,8 @@ def scatter(answers: Answers) -> Chart:
     shown = "" if len(rows) == len(answers.labels) else f" {len(rows):,} of them are drawn."
     off = float(np.abs(answers.predictions - answers.labels).mean()) if len(rows) else None
     return Chart(
-        title=f"Predicted over expected, gear {answers.gear}",
+        title=f"Predicted over expected grades, gear {answers.gear}",
+        note="Above the dotted line they are too high, below it too low.",
         alternative=(
             f"Scatter of {len(answers.labels):,} predicted grades of {answers.task} over the "
             f"expected ones, gear {answers.gear}; on average they are off by {figure(off, 2)}."
@@ -95,19 +96,25 @@ def reliability_chart(task: str, gears: Mapping[str, Any]) -> Chart:
     """
     series, told = [], []
     for gear, one in gears.items():
-        points = [
-            (part["confidence"], part["accuracy"])
-            for part in one["bins"]
-            if part["accuracy"] is not None
-        ]
+        bins = [part for part in one["bins"] if part["rows"]]
+        points = [(part["confidence"], part["accuracy"]) for part in bins]
+        rows = sum(part["rows"] for part in bins)
         error = figure(one["ece"])
-        series.append(Series(f"{gear}, calibration error {error}", points, kind="dots"))
+        series.append(
+            Series(
+                f"{gear}, calibration error {error}",
+                points,
+                kind="dots",
+                weights=[part["rows"] / rows for part in bins],
+            )
+        )
         told.append(f"{gear}: expected calibration error {error}")
     return Chart(
         title="Reliability",
+        note="Below the dotted line it is surer than right. Larger dots stand for more rows.",
         alternative=(
-            f"Reliability of {task}: accuracy over confidence, in bins; on the diagonal a model is "
-            f"as sure as it is right. {'. '.join(told)}."
+            f"Reliability of {task}: accuracy over confidence, in bins; on the dotted line a model "
+            f"is as sure as it is right. {'. '.join(told)}."
         ),
         x=Axis("confidence", 0.0, 1.0),
         y=Axis("accuracy", 0.0, 1.0),
@@ -120,7 +127,11 @@ def length_chart(answers: Sequence[Answers]) -> Chart:
     """A task's metric over the number of words, of each gear."""
     words, metric = word_counts(answers[0].texts), answers[0].metric
     every = [by_length(metric, one.labels, one.measured, words) for one in answers]
-    series = [_length_series(one.gear, bins) for one, bins in zip(answers, every, strict=True)]
+    series = [
+        # Beside each other, so that intervals do not hide one another.
+        _length_series(one.gear, bins, shift=(place - (len(every) - 1) / 2.0) * 0.14)
+        for place, (one, bins) in enumerate(zip(answers, every, strict=True))
+    ]
     names = [_range(one.shortest, one.longest) for one in every[0]]
     spans = [bound for one in series for bounds in one.whiskers if bounds for bound in bounds]
     values = [y for one in series for _, y in one.points]
@@ -132,16 +143,22 @@ def length_chart(answers: Sequence[Answers]) -> Chart:
     ]
     return Chart(
         title=f"{metric.capitalize()} by length",
+        note="With 95 % intervals, of about as many rows each.",
         alternative=f"{metric} of {answers[0].task} by number of words. {'. '.join(told)}.",
-        x=Axis("words", -0.4, len(names) - 0.6, names),
+        x=Axis(
+            "words" if len(answers[0].texts) == 1 else "words of both sentences",
+            -0.4,
+            len(names) - 0.6,
+            names,
+        ),
         y=Axis(metric, max(low, -1.0), min(high, 1.0)),
         series=series,
     )
 
 
-def _length_series(gear: str, bins: Sequence[LengthBin]) -> Series:
-    defined = [(place, one) for place, one in enumerate(bins) if one.value is not None]
-    points: list[Point] = [(float(place), one.value or 0.0) for place, one in defined]
+def _length_series(gear: str, bins: Sequence[LengthBin], *, shift: float) -> Series:
+    defined = [(place + shift, one) for place, one in enumerate(bins) if one.value is not None]
+    points: list[Point] = [(place, one.value or 0.0) for place, one in defined]
     return Series(gear, points, kind="dots", whiskers=[one.interval for _, one in defined])
 
 

@@ -13,6 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 40.0
 MAP_WIDTH, MAP_HEIGHT = 760.0, 480.0
 COLOURS = 6
 SPARSE = 300
+DOT = 3.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +38,21 @@ class Series:
     """Points that belong together.
 
     whiskers: lowest and highest of each point, where it has an interval
+    weights: how much of the whole each point stands for, told by the size of its dot
     """
 
     name: str
     points: Sequence[Point]
     kind: Literal["line", "dots", "cloud"] = "line"
     whiskers: Sequence[Point | None] = ()
+    weights: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """A series in the chart's own units.
 
+    dots: across, down and radius of each
     sparse: whether its dots are few enough to be drawn large
     """
 
@@ -56,9 +60,10 @@ class Drawn:
     kind: str
     colour: int
     path: str
-    dots: list[Point]
+    dots: list[tuple[float, float, float]]
     whiskers: list[tuple[float, float, float]]
     sparse: bool
+    weighted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Chart:
     """Series over two axes.
 
     alternative: what the chart shows, in words
+    note: how to read it, where its title does not tell
     diagonal: whether to draw the line on which both sides are equal
     marks: vertical lines with a word at their head
     """
@@ -75,6 +81,7 @@ class Chart:
     x: Axis
     y: Axis
     series: Sequence[Series]
+    note: str = ""
     diagonal: bool = False
     marks: Sequence[tuple[float, str]] = field(default_factory=list)
     template = "chart.svg.jinja"
@@ -114,16 +121,23 @@ class Chart:
             if whisker is not None
         ]
         path = _cloud(places) if series.kind == "cloud" else _line(places)
-        dots = places if series.kind == "dots" else []
+        sizes = [_radius(weight) for weight in series.weights] or [DOT] * len(places)
+        dots = [(x, y, size) for (x, y), size in zip(places, sizes, strict=True)]
         return Drawn(
             name=series.name,
             kind=series.kind,
             colour=number % COLOURS,
             path=path,
-            dots=dots,
+            dots=dots if series.kind == "dots" else [],
             whiskers=whiskers,
             sparse=len(places) <= SPARSE,
+            weighted=bool(series.weights),
         )
+
+
+def _radius(weight: float) -> float:
+    """Of a dot whose area grows with what it stands for, and that is always seen."""
+    return round(1.8 + 9.0 * math.sqrt(weight), 1)
 
 
 def _line(places: Sequence[Point]) -> str:

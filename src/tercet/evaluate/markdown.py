@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from tercet.evaluate.answers import Document, Texts, tasks_of
 from tercet.evaluate.compare import compare
 from tercet.evaluate.comparison_tables import comparison_tables
+from tercet.evaluate.findings import findings
 from tercet.evaluate.suite_tables import suite_tables
 from tercet.evaluate.tables import (
     Table,
@@ -23,6 +24,9 @@ SHOWN = 10
 def to_markdown(document: Document, texts: Texts) -> str:
     """The figures of every suite, and the worst mistakes."""
     parts = [f"# Evaluation of {escape(document['model']['name'])}", _facts(document)]
+    if points := findings(document):
+        told = (f"- **{escape(about)}**: {escape(text)}" for about, text in points.items())
+        parts += ["## At a glance", "\n".join(told)]
     if tasks_of(document):
         parts += ["## Tasks", _table(tasks_table(document)), _overall(document)]
     for title, tables in suite_tables(document).items():

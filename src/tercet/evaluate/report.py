@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,9 @@ from tercet.evaluate.compare import compare
 from tercet.evaluate.comparison_tables import comparison_tables
 from tercet.evaluate.details import confusion, shares
 from tercet.evaluate.figures import Chart, SentenceMap
+from tercet.evaluate.findings import findings
 from tercet.evaluate.run_history import RunHistory
-from tercet.evaluate.suite_tables import suite_tables
+from tercet.evaluate.suite_tables import INTROS, suite_tables
 from tercet.evaluate.tables import (
     Table,
     calibration_table,
@@ -49,11 +50,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The figure that stands for a task, as a card; bounds in per cent of the card's bar."""
+    """A figure that stands for a task or a suite, as a card; bounds in per cent of its bar."""
 
     task: str
-    metric: str
-    gear: str
+    what: str
     value: str
     span: str
     place: float | None
@@ -62,10 +62,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report under a heading of its own."""
+    """A part of the report under a heading of its own; points: what is said, by what of."""
 
     title: str
     intro: str = ""
+    points: Mapping[str, str] = field(default_factory=dict)
     matrices: Sequence[Matrix] = ()
     figures: Sequence[Chart | SentenceMap] = ()
     tables: Sequence[Table] = ()
@@ -98,7 +99,7 @@ def render_report(
     mapped: the sentences of the map of the suite `geometry`
     run: how the run went that made the model
     """
-    sections = [_summary(document), *_task_sections(document, texts)]
+    sections = [_at_a_glance(document), _summary(document), *_task_sections(document, texts)]
     sections += _suite_sections(document, mapped)
     if run is not None:
         sections.append(_training(run))
@@ -147,13 +148,23 @@ def _headlines(document: Document) -> Iterable[Headline]:
         one = found["metrics"][block["metric"]]
         yield Headline(
             task=task,
-            metric=block["metric"],
-            gear=gear,
+            what=f"{block['metric']}, gear {gear}",
             value=figure(one["value"]),
             span=span(one["interval"]),
             place=None if one["value"] is None else _per_cent(one["value"]),
             bounds=None if one["interval"] is None else _bounds(one["interval"]),
         )
+    yield from _suite_headlines(document["suites"])
+
+
+def _suite_headlines(suites: Mapping[str, Any]) -> Iterable[Headline]:
+    averages = {
+        "sts": ("Nearness of meaning", "Spearman, average of seven STS sets"),
+        "transfer": ("Other tasks", "accuracy, average of SentEval's seven"),
+    }
+    for suite, (about, what) in averages.items():
+        if suite in suites and (value := suites[suite]["average"]) is not None:
+            yield Headline(about, what, figure(value), "", _per_cent(value), None)
 
 
 def _bounds(interval: Sequence[float]) -> tuple[float, float]:
@@ -171,13 +182,21 @@ def _summary(document: Document) -> Section | None:
     return Section("Summary", tables=[table for table in tables if table.rows])
 
 
+def _at_a_glance(document: Document) -> Section | None:
+    points = findings(document)
+    return Section("At a glance", points=points) if points else None
+
+
 def _task_sections(document: Document, texts: Texts) -> Iterable[Section]:
     blocks = tasks_of(document)
     if not blocks:
         return
     yield Section("Tasks", parts=[_task(document, texts, task) for task in blocks])
     if all(task in texts for task in blocks):
-        intro = "Choose rows by task, by what was expected and by what was predicted."
+        intro = (
+            "The rows that each task's most exact gear was surest of and got wrong, or whose grade "
+            "is furthest off. Labels are people's, and some of them are mistakes too."
+        )
         yield Section("Mistakes", intro=intro, tables=[mistakes_table(document, texts)])
 
 
@@ -214,13 +233,13 @@ def _matrix(answers: Answers) -> Matrix:
         list(zip(map(int, row), parts, strict=True))
         for row, parts in zip(counts, shares(counts), strict=True)
     ]
-    return Matrix(f"What {answers.task} was taken for, gear {answers.gear}", answers.classes, cells)
+    return Matrix(f"Gear {answers.gear}", answers.classes, cells)
 
 
 def _suite_sections(document: Document, mapped: Sequence[str]) -> list[Section]:
     drawn = suite_figures(document, mapped)
     return [
-        Section(title, figures=drawn.get(title, []), tables=tables)
+        Section(title, intro=INTROS[title], figures=drawn.get(title, []), tables=tables)
         for title, tables in suite_tables(document).items()
         if tables or drawn.get(title)
     ]

@@ -7,9 +7,15 @@ from typing import Any
 
 from tercet.data.columns import shorten
 from tercet.evaluate.answers import SHOWN, Document, tasks_of
-from tercet.evaluate.tables import Cell, Table, count, figure_cells, number
+from tercet.evaluate.tables import Cell, Table, count, figure_cells, number, share
 
 INTERVAL = "95 % interval"
+HEURISTICS = {
+    "lexical_overlap": "all words",
+    "subsequence": "a run of words",
+    "constituent": "a whole phrase",
+}
+"""What HANS's names for them mean."""
 TITLES = {
     "sts": "Semantic textual similarity",
     "transfer": "Transfer",
@@ -17,6 +23,16 @@ TITLES = {
     "geometry": "Geometry",
 }
 """Of the suites beyond `tasks`."""
+INTROS = {
+    TITLES["sts"]: "Pairs that people graded by how near they are in meaning. No head takes part: "
+    "only the cosine of both vectors counts, and how well its order follows the grades.",
+    TITLES["transfer"]: "What the vectors hold for tasks that the model was not made for: of each, "
+    "a logistic regression learns from vectors that stay as they are, by SentEval's protocol.",
+    TITLES["robustness"]: "Pairs of the same words in another order, and dev sentences changed by "
+    "rule. Where a rule keeps the meaning, predictions should stay. Where it changes the meaning, "
+    "a pair that meant the same no longer does, and one that did not still does not.",
+    TITLES["geometry"]: "How the vectors lie in their space.",
+}
 
 
 def sts_table(suite: Mapping[str, Any]) -> Table:
@@ -30,7 +46,7 @@ def sts_table(suite: Mapping[str, Any]) -> Table:
         average = number(suite["average_without_leaked_pairs"])
         rows.append([Cell("Average without leaked pairs"), average, *rest])
     return Table(
-        caption="How cosines of vectors follow people's grades; the average is Spearman's",
+        caption="How cosines follow people's grades; averages are Spearman's",
         columns=["Set", "Spearman", INTERVAL, "Pearson", f"{INTERVAL} of Pearson", "Pairs"],
         rows=rows,
         numeric=frozenset({"Spearman", "Pearson", "Pairs"}),
@@ -50,7 +66,7 @@ def transfer_table(suite: Mapping[str, Any]) -> Table:
     ]
     mean = [Cell("Average"), Cell("accuracy"), number(suite["average"]), Cell(""), Cell("")]
     return Table(
-        caption="A logistic regression on vectors that stay as they are, by SentEval's protocol",
+        caption="Every task, and the average of accuracies",
         columns=["Task", "Metric", "Figure", INTERVAL, "Rows"],
         rows=[*rows, mean],
         numeric=frozenset({"Figure", "Rows"}),
@@ -64,28 +80,35 @@ def word_order_table(suite: Mapping[str, Any]) -> Table:
         for task, gears in tasks.items():
             for gear, one in gears.items():
                 cells = [Cell(name), Cell(task), Cell(gear), *figure_cells(one["accuracy"])]
-                cells += [number(one["fooled"]), number(one["fooled_high_overlap"])]
+                cells += [share(one["fooled"]), share(one["fooled_high_overlap"])]
                 rows.append([*cells, count(one["pairs"])])
     return Table(
-        caption="Pairs of like words: how often a different meaning is taken for the same",
-        columns=["Set", "Task", "Gear", "Accuracy", INTERVAL, "Fooled", "Much overlap", "Pairs"],
+        caption="Fooled: the share of pairs with different meanings that are taken for the same; "
+        "most words: of those alone that share most of their words",
+        columns=["Set", "Task", "Gear", "Accuracy", INTERVAL, "Fooled", "Most words", "Pairs"],
         rows=rows,
-        numeric=frozenset({"Accuracy", "Fooled", "Much overlap", "Pairs"}),
+        numeric=frozenset({"Accuracy", "Fooled", "Most words", "Pairs"}),
     )
 
 
 def heuristics_table(suite: Mapping[str, Any]) -> Table:
     """The share of pairs by which each heuristic of a set fools a head."""
     rows = [
-        [Cell(heuristic.replace("_", " ")), Cell(name), Cell(task), Cell(gear), number(fooled)]
+        [
+            Cell(HEURISTICS.get(heuristic, heuristic)),
+            Cell(name),
+            Cell(task),
+            Cell(gear),
+            share(fooled),
+        ]
         for name, tasks in suite["word_order"].items()
         for task, gears in tasks.items()
         for gear, one in gears.items()
         for heuristic, fooled in one["heuristics"].items()
     ]
     return Table(
-        caption="Which heuristics fool it, as a share of the pairs of different meaning",
-        columns=["Heuristic", "Set", "Task", "Gear", "Fooled"],
+        caption="Fooled, by what the sentences of a pair share",
+        columns=["They share", "Set", "Task", "Gear", "Fooled"],
         rows=rows,
         numeric=frozenset({"Fooled"}),
     )
@@ -95,16 +118,16 @@ def changes_table(suite: Mapping[str, Any]) -> Table:
     """A task's figure before and after each rule changed its sentences."""
     rows = []
     for task, gear, rule, one in _changes(suite):
-        figures = [number(one["before"]), number(one["after"]), number(one["moved"])]
-        keeps = Cell("stay" if one["keeps_meaning"] else "move")
+        figures = [number(one["before"]), number(one["after"]), share(one["moved"])]
+        meaning = Cell("kept" if one["keeps_meaning"] else "changed")
         rows.append(
-            [Cell(rule), Cell(task), Cell(one["metric"]), *figures, keeps, Cell(gear)]
+            [Cell(rule), meaning, Cell(task), Cell(gear), Cell(one["metric"]), *figures]
             + [count(one["rows"])]
         )
     return Table(
-        caption="Sentences changed by rule: the figure before and after, and the share of "
-        "predictions that moved",
-        columns=["Rule", "Task", "Metric", "Before", "After", "Moved", "Should", "Gear", "Rows"],
+        caption="Sentences changed by rule: the figure before and after, against the same labels, "
+        "and how many predictions moved",
+        columns=["Rule", "Meaning", "Task", "Gear", "Metric", "Before", "After", "Moved", "Rows"],
         rows=rows,
         numeric=frozenset({"Before", "After", "Moved", "Rows"}),
     )
@@ -120,7 +143,8 @@ def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) 
                 for key in ("predicted", "predicted_after")
             ]
             texts = [_shown(example[key]) for key in ("texts", "changed")]
-            rows.append([*texts, Cell(rule), Cell(task), *said, Cell(gear)])
+            if said[0] != said[1]:
+                rows.append([*texts, Cell(rule), Cell(task), *said, Cell(gear)])
     return Table(
         caption="Changed sentences whose predictions moved most",
         columns=["Sentence", "Changed to", "Rule", "Task", "Before", "After", "Gear"],
@@ -148,15 +172,31 @@ def geometry_table(suite: Mapping[str, Any]) -> Table:
     """The figures of how vectors lie, each with what it means."""
     spectrum = suite["spectrum"] or {"effective_rank": None}
     meanings = [
-        ("Alignment", suite["alignment"], "mean squared distance of pairs that mean the same"),
-        ("Uniformity", suite["uniformity"], "how evenly sentences fill the sphere; less is more"),
-        ("Anisotropy", suite["anisotropy"], "mean cosine of any two sentences"),
-        ("Effective rank", spectrum["effective_rank"], "how many directions are really used"),
+        (
+            "Alignment",
+            number(suite["alignment"]),
+            "mean squared distance of pairs that mean the same: the lower, the closer they lie",
+        ),
+        (
+            "Uniformity",
+            number(suite["uniformity"]),
+            "how evenly sentences fill the sphere: the lower, the more evenly",
+        ),
+        (
+            "Anisotropy",
+            number(suite["anisotropy"]),
+            "mean cosine of any two sentences: near 0 where no direction is preferred",
+        ),
+        (
+            "Effective rank",
+            number(spectrum["effective_rank"], 0),
+            "how many directions the vectors really use",
+        ),
     ]
     return Table(
-        caption=f"How the vectors of {suite['sentences']:,} sentences lie",
+        caption=f"The {suite['sentences']:,} sentences of STS-B's test",
         columns=["What", "Figure", "Meaning"],
-        rows=[[Cell(name), number(value), Cell(meaning)] for name, value, meaning in meanings],
+        rows=[[Cell(name), value, Cell(meaning)] for name, value, meaning in meanings],
         numeric=frozenset({"Figure"}),
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
-from tercet.evaluate.answers import Document, Texts, answers_of, tasks_of
+from tercet.evaluate.answers import Answers, Document, Texts, answers_of, tasks_of
 from tercet.evaluate.details import mistakes
 from tercet.evaluate.run_history import RunHistory
 
@@ -63,6 +64,10 @@ def number(value: float | None, digits: int = 3) -> Cell:
     return Cell(figure(value, digits), value)
 
 
+def share(value: float | None) -> Cell:
+    return Cell("undefined" if value is None else f"{value:.0%}", value)
+
+
 def figure_cells(one: Mapping[str, Any]) -> list[Cell]:
     """A figure of the document and its interval."""
     return [number(one["value"]), Cell(span(one["interval"]))]
@@ -97,7 +102,8 @@ def calibration_table(document: Document) -> Table:
                 cells = [number(one.get(key)) for key in ("ece", "nll", "temperature")]
                 rows.append([Cell(task), Cell(gear), *cells])
     return Table(
-        caption="How far the probabilities can be trusted; of both errors less is better",
+        caption="How far the probabilities can be trusted: of both errors less is better, and the "
+        "temperature is what the head's outputs are divided by",
         columns=["Task", "Gear", "Calibration error", "Negative log-likelihood", "Temperature"],
         rows=rows,
         numeric=frozenset({"Calibration error", "Negative log-likelihood", "Temperature"}),
@@ -106,28 +112,30 @@ def calibration_table(document: Document) -> Table:
 
 def mistakes_table(document: Document, texts: Texts) -> Table:
     """The most confident mistakes of each task's most exact gear, the worst first."""
-    rows = []
-    for task in tasks_of(document):
-        answers = answers_of(document, texts, task)[0]
-        graded = answers.classes is None
-        for one in mistakes(answers.labels, answers.predictions, graded=graded, top=MISTAKES):
-            wrong = f"off by {one.weight:.1f}" if graded else f"{one.weight:.0%} sure"
-            rows.append(
-                [
-                    Cell("\n".join(answers.inputs(one.row))),
-                    Cell(task),
-                    Cell(answers.name(one.expected)),
-                    Cell(answers.name(one.predicted)),
-                    Cell(wrong, one.weight),
-                ]
-            )
+    tasks = [_mistakes(answers_of(document, texts, task)[0]) for task in tasks_of(document)]
+    # The worst of every task come before the second worst of any.
+    rows = [row for rank in zip_longest(*tasks) for row in rank if row is not None]
     return Table(
-        caption="The most confident mistakes of each task's most exact gear",
+        caption="The worst mistakes of each task",
         columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
         rows=rows,
         numeric=frozenset({"How wrong"}),
         filters=["Task", "Expected", "Predicted"],
     )
+
+
+def _mistakes(answers: Answers) -> list[list[Cell]]:
+    graded = answers.classes is None
+    return [
+        [
+            Cell("\n".join(answers.inputs(one.row))),
+            Cell(answers.task),
+            Cell(answers.name(one.expected)),
+            Cell(answers.name(one.predicted)),
+            Cell(f"off by {one.weight:.1f}" if graded else f"{one.weight:.0%} sure", one.weight),
+        ]
+        for one in mistakes(answers.labels, answers.predictions, graded=graded, top=MISTAKES)
+    ]
 
 
 def forgetting_table(run: RunHistory) -> Table:
@@ -159,9 +167,9 @@ def facts(document: Document) -> dict[str, str]:
         "Encoder": model["encoder"],
         "Recipe": model.get("recipe"),
         "Width": model["width"],
-        "Data": document["data"],
+        "Data folder": document["data"],
         "Machine": ", ".join(f"{key} {value}" for key, value in machine.items() if value),
         "Versions": ", ".join(f"{key} {value}" for key, value in document["versions"].items()),
-        "Seconds": f"{document['seconds']:.0f}",
+        "Time": f"{document['seconds']:,.0f} seconds",
     }
     return {name: str(value) for name, value in found.items() if value is not None}

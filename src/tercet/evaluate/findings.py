@@ -1,0 +1,149 @@
+"""An evaluation in a few plain sentences: what a model is good at, and what to mind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tercet.evaluate.answers import Answers, Document, answers_of, tasks_of
+from tercet.evaluate.details import confidence, confusion
+
+TRUSTED = 0.02
+"""A mean confidence that is no further from the accuracy counts as right."""
+FELT = 0.005
+"""Differences between gears that are smaller are not worth a word."""
+
+
+def findings(document: Document) -> dict[str, str]:
+    """What they are about, the model's own tasks first, and a sentence or more of each."""
+    suites = document["suites"]
+    found: dict[str, list[str]] = {}
+    for task in tasks_of(document):
+        every = [one for one in answers_of(document, {}, task) if len(one.labels)]
+        if every:
+            found[task] = [*_answered(every[0]), *_trusted(every[0]), *_gears(document, every)]
+    if sts := suites.get("sts"):
+        found["Nearness of meaning"] = [*_sts(sts)]
+    if transfer := suites.get("transfer"):
+        found["Other tasks"] = [*_transfer(transfer)]
+    if robustness := suites.get("robustness"):
+        found["Word order"] = [*_word_order(robustness)]
+        found["Typing errors"] = [*_typos(robustness)]
+    return {about: " ".join(told) for about, told in found.items() if told}
+
+
+def _answered(answers: Answers) -> Iterator[str]:
+    """What one gear of a task gets right, and what it mixes up."""
+    if answers.classes is None:
+        off = float(np.abs(answers.predictions - answers.labels).mean())
+        yield f"Grades are off by {off:.2f} on average."
+        return
+    names = answers.classes
+    counts = confusion(answers.labels, answers.said, classes=len(names))
+    right = counts.trace() / counts.sum()
+    if len(names) == 2:
+        said, there = counts[:, 1].sum(), counts[1].sum()
+        if said and there:
+            yield (
+                f"{right:.0%} of rows are right. It finds {counts[1, 1] / there:.0%} of class "
+                f"{names[1]}, and of those that it calls so {counts[1, 1] / said:.0%} are."
+            )
+        return
+    wrong = counts - np.diag(counts.diagonal())
+    if not wrong.any():
+        return
+    truth, taken = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    yield (
+        f"{right:.0%} of rows are right. Most often it takes {names[truth]} for {names[taken]}: "
+        f"{wrong[truth, taken]:,} of {counts[truth].sum():,}."
+    )
+
+
+def _gears(document: Document, every: list[Answers]) -> Iterator[str]:
+    """What it costs to compare stored vectors instead of reading a pair jointly."""
+    if [one.gear for one in every] != ["cross", "bi"]:
+        return
+    metric, gears = every[0].metric, tasks_of(document)[every[0].task]["gears"]
+    exact, fast = (gears[one.gear]["metrics"][metric]["value"] for one in every)
+    if exact is None or fast is None or exact - fast < FELT:
+        return
+    yield (
+        f"Gear bi, which compares stored vectors, reaches {metric} {fast:.3f} where cross, "
+        f"which reads both sentences together, reaches {exact:.3f}."
+    )
+
+
+def _trusted(answers: Answers) -> Iterator[str]:
+    """Whether a classifier's probabilities can be taken at their word."""
+    if answers.classes is None:
+        return
+    sure = float(confidence(answers.predictions).mean())
+    right = float((answers.said == answers.labels).mean())
+    if abs(sure - right) <= TRUSTED:
+        yield f"It is about as sure as it is right: {sure:.0%} on average."
+        return
+    yield (
+        f"It is {'surer' if sure > right else 'less sure'} than it is right: {sure:.0%} on average."
+    )
+
+
+def _sts(suite: Mapping[str, Any]) -> Iterator[str]:
+    average, unleaked = suite["average"], suite["without_leaked_pairs"]
+    if average is not None:
+        yield (
+            "Cosines of vectors follow people's grades with a Spearman "
+            f"correlation of {average:.3f}, the average of seven sets."
+        )
+    if unleaked and unleaked["spearman"]["value"] is not None:
+        yield (
+            "Training saw most pairs of STS-B's test: on the "
+            f"{unleaked['pairs']:,} that it did not see, Spearman is "
+            f"{unleaked['spearman']['value']:.3f}."
+        )
+
+
+def _transfer(suite: Mapping[str, Any]) -> Iterator[str]:
+    figures = {
+        task: block["metrics"]["accuracy"]["value"] for task, block in suite["tasks"].items()
+    }
+    if suite["average"] is None:
+        return
+    best, worst = max(figures, key=figures.__getitem__), min(figures, key=figures.__getitem__)
+    yield (
+        f"A linear classifier on its vectors is right in {suite['average']:.0%} on "
+        f"average, from {worst} ({figures[worst]:.0%}) to {best} ({figures[best]:.0%})."
+    )
+
+
+def _word_order(suite: Mapping[str, Any]) -> Iterator[str]:
+    """The heads that word order fools most and least."""
+    for name, tasks in suite["word_order"].items():
+        shares = {
+            f"{task} ({gear})": one["fooled"]
+            for task, gears in tasks.items()
+            for gear, one in gears.items()
+            if one["fooled"] is not None
+        }
+        if not shares:
+            continue
+        most, least = (pick(shares, key=shares.__getitem__) for pick in (max, min))
+        rest = "" if most == least else f"; {least} takes {shares[least]:.0%}"
+        yield (
+            f"Of {name}'s pairs that mean different things {most} takes {shares[most]:.0%} for "
+            f"the same{rest}."
+        )
+
+
+def _typos(suite: Mapping[str, Any]) -> Iterator[str]:
+    """How often typing errors change what the most exact gear of each task says."""
+    moved = {
+        task: rules["typos"]["moved"]
+        for task, gears in suite["changes"].items()
+        for rules in list(gears.values())[:1]
+        if rules.get("typos", {}).get("moved") is not None
+    }
+    if moved:
+        told = ", ".join(f"{share:.0%} of {task}" for task, share in moved.items())
+        yield f"They change predictions that should stay: {told}."
