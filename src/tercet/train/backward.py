@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,6 +19,9 @@ from tercet.train.losses import Losses
 from tercet.train.schedule import Draw
 from tercet.train.surgery import Surgeon, cosines
 
+if TYPE_CHECKING:
+    from tercet.nn.fused import FusedEncoder
+
 
 class Backward:
     """Leaves the gradient of each step of a stage in the parameters."""
@@ -28,6 +34,7 @@ class Backward:
         self._world = losses.world
         self.surgeon = Surgeon(stage.surgery) if stage.surgery is not None else None
         self.rows = self._gradient_rows(recipe.stage_tasks(stage))
+        self._fused = self._fused_where_possible()
         self._graphs = self._graphs_where_possible()
 
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
@@ -51,6 +58,18 @@ class Backward:
             device=self._world.device,
         )
 
+    def _fused_where_possible(self) -> FusedEncoder | None:
+        if self._world.device.type != "cuda" or not self._is_bf16 or find_spec("triton") is None:
+            return None
+        from tercet.nn.fused import fused  # needs Triton, which comes with torch for GPUs alone
+
+        return fused(self._losses.network.encoder)
+
+    def follow_weights(self) -> None:
+        """Renew what was made of the weights, once they have been moved."""
+        if self._fused is not None:
+            self._fused.refresh()
+
     def _graphs_where_possible(self) -> Graphs | None:
         """Replay forward and backward on a GPU; processes that gather vectors cannot."""
         if self._world.device.type != "cuda" or self._world.size > 1:
@@ -70,10 +89,12 @@ class Backward:
         self._seed(step, rank=self._world.rank)
         self.rows.clear()
         losses = []
-        for number, draw in enumerate(draws):
-            row = number if self.surgeon is not None else 0
-            self.rows.write_to(row, task=draw.task)
-            losses.append(self._backward(draw, row=row))
+        encoder = self._losses.network.encoder
+        with encoder.replaced(self._fused) if self._fused is not None else nullcontext():
+            for number, draw in enumerate(draws):
+                row = number if self.surgeon is not None else 0
+                self.rows.write_to(row, task=draw.task)
+                losses.append(self._backward(draw, row=row))
         found = torch.stack(losses)
         self._world.sum_(found)
         self.rows.add_over_ranks(self._world)
@@ -105,4 +126,8 @@ class Backward:
 
     def _seed(self, step: int, *, rank: int) -> None:
         words = np.random.SeedSequence([self._recipe.seed, step, rank])
-        torch.manual_seed(int(words.generate_state(1, np.uint64)[0] >> 1))
+        seed = int(words.generate_state(1, np.uint64)[0] >> 1)
+        # What `torch.manual_seed` does, but not for every kind of device there is: that is slow.
+        torch.default_generator.manual_seed(seed)
+        if self._world.device.type == "cuda":
+            torch.cuda.manual_seed(seed)

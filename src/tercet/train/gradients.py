@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from tercet.train.distributed import World
 
+_ALIGNED = 64
+_PARTS = 1024
+
 
 class GradientRows:
     """The gradients of one step.
@@ -32,10 +35,10 @@ class GradientRows:
     ) -> None:
         self._body = list(body)
         self._heads = {task: list(parameters) for task, parameters in heads.items()}
-        self.rows = torch.zeros(rows, _numel(self._body), device=device)
+        self.rows = torch.zeros(rows, _length(self._body), device=device)
         # Tasks may share some of them.
         every_head = list(dict.fromkeys(p for own in self._heads.values() for p in own))
-        self._head_row = torch.zeros(_numel(every_head), device=device)
+        self._head_row = torch.zeros(_length(every_head), device=device)
         self._row_views = [_views(row, self._body) for row in self.rows]
         self._head_views = dict(zip(every_head, _views(self._head_row, every_head), strict=True))
 
@@ -59,8 +62,9 @@ class GradientRows:
 
     def gramian(self, rows: int) -> Tensor:
         """Inner products of the first rows with each other, [rows, rows]."""
-        used = self.rows[:rows]
-        return used @ used.T
+        # Few long rows: a GPU is busy only when it multiplies many parts of them at once.
+        parts = self.rows[:rows].view(rows, _PARTS, -1).transpose(0, 1)
+        return torch.bmm(parts, parts.transpose(1, 2)).sum(0)
 
     def combine(self, weights: Tensor) -> None:
         """The weighted sum of the first rows, made in place in row 0, becomes the gradient."""
@@ -82,11 +86,19 @@ class GradientRows:
         return norm
 
 
-def _numel(parameters: Iterable[nn.Parameter]) -> int:
-    return sum(parameter.numel() for parameter in parameters)
+def _space(parameter: nn.Parameter) -> int:
+    """Numbers that a parameter's gradient takes: kernels want it to begin at a round address."""
+    return -(-parameter.numel() // _ALIGNED) * _ALIGNED
+
+
+def _length(parameters: Iterable[nn.Parameter]) -> int:
+    """Numbers in a row, a multiple of the parts that a Gram matrix is added up from."""
+    total = sum(_space(parameter) for parameter in parameters)
+    return -(-total // _PARTS) * _PARTS
 
 
 def _views(flat: Tensor, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
     """Pieces of a flat buffer in the shapes of the parameters."""
-    pieces = torch.split(flat, [parameter.numel() for parameter in parameters])
-    return [piece.view_as(p) for piece, p in zip(pieces, parameters, strict=True)]
+    spaces = [_space(parameter) for parameter in parameters]
+    pieces = flat[: sum(spaces)].split(spaces)
+    return [piece[: p.numel()].view_as(p) for piece, p in zip(pieces, parameters, strict=True)]

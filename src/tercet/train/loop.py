@@ -22,9 +22,10 @@ from tercet.train.journal import Journal, StepRecord
 from tercet.train.listener import Listener
 from tercet.train.losses import Losses
 from tercet.train.needs import neediest
-from tercet.train.parts import build_optimiser, choose_trainable, rate, set_modes, set_rate
+from tercet.train.parts import choose_trainable, rate, set_modes
 from tercet.train.schedule import Plan, Subset
 from tercet.train.surgery import Surgeon
+from tercet.train.update import Update
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
 _STEPS_A_FLUSH = {"cuda": 20}
@@ -123,8 +124,11 @@ class Loop:
             for task in plan.tasks:
                 fill_exemplars(self.losses, task, seed=self.recipe.seed)
         set_modes(self.network)
-        optimiser = build_optimiser(self.network, stage.optimiser)
         backward = Backward(self.recipe, stage, self.losses)
+        update = Update(
+            self.network, stage.optimiser, rows=backward.rows, after=backward.follow_weights
+        )
+        optimiser = update.optimiser
         if start is not None:
             restore_optimiser(self.network, optimiser, start.optimiser)
             if backward.surgeon is not None:
@@ -133,11 +137,9 @@ class Loop:
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
             factor = rate(stage.optimiser, step=step, steps=len(plan))
-            set_rate(optimiser, factor)
             draws = plan.draws(step)
             losses, angles = backward(draws, step=self.position.total)
-            norm = backward.rows.clip(stage.optimiser.clip)
-            optimiser.step()
+            norm = update(factor=factor, tasks=frozenset(draw.task for draw in draws))
             if average is not None:
                 average.update(step=step)
             self.position = replace(self.position, step=step + 1, total=self.position.total + 1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tercet.errors import TercetError
 from tercet.network import Network
@@ -90,19 +90,29 @@ def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -
             groups.setdefault((lr, decay), []).append(parameter)
     return torch.optim.AdamW(
         [
-            {"params": members, "lr": lr, "peak_lr": lr, "weight_decay": decay}
+            {"params": members, "lr": _rate_of(members, lr), "peak_lr": lr, "weight_decay": decay}
             for (lr, decay), members in groups.items()
         ],
         betas=spec.betas,
         eps=spec.eps,
         fused=True,
+        capturable=any(members[0].is_cuda for members in groups.values()),
     )
+
+
+def _rate_of(members: Sequence[nn.Parameter], lr: float) -> float | Tensor:
+    """On a GPU a rate lies where a CUDA graph can read it anew."""
+    return torch.tensor(lr, device=members[0].device) if members[0].is_cuda else lr
 
 
 def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
     """Scale every group's own peak learning rate."""
     for group in optimiser.param_groups:
-        group["lr"] = group["peak_lr"] * factor
+        rate = group["peak_lr"] * factor
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def rate(spec: OptimiserSpec, *, step: int, steps: int) -> float:

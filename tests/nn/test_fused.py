@@ -1,0 +1,183 @@
+"""The fused layers against the plain ones: run by Triton's interpreter where there is no GPU."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tercet.nn.config import EncoderConfig
+from tercet.nn.device_tokens import DeviceTokens, PackedTokens
+from tercet.nn.encoder import Encoder
+from tercet.nn.plan import one_block
+from tercet.text.tokens import Tokens
+
+pytest.importorskip("triton")
+from tercet.nn.fused import FusedEncoder, fused  # noqa: E402 (needs Triton)
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+LENGTHS = [3, 1, 33, 17]
+
+
+def make_encoder(architecture: Literal["bert", "mpnet"], *, dropout: float = 0.0) -> Encoder:
+    torch.manual_seed(0)
+    encoder = Encoder(
+        EncoderConfig(
+            architecture=architecture,
+            vocabulary=40,
+            width=32,
+            layers=2,
+            heads=2,
+            feed_forward=48,
+            positions=64,
+            token_types=2 if architecture == "bert" else 0,
+            relative_buckets=32 if architecture == "mpnet" else 0,
+            norm_eps=1e-6,
+            dropout=dropout,
+            attention_dropout=dropout,
+            pooler=False,
+        )
+    ).to(DEVICE)
+    for parameter in encoder.parameters():
+        # Nothing may be hidden by weights that are 0 or 1.
+        torch.nn.init.normal_(parameter, mean=0.5 if parameter.ndim == 1 else 0.0, std=0.3)
+    return encoder.train()
+
+
+def make_tokens(lengths: list[int]) -> DeviceTokens:
+    generator = np.random.default_rng(1)
+    total = sum(lengths)
+    tokens = Tokens(
+        ids=generator.integers(3, 40, total, dtype=np.int32),
+        types=generator.integers(0, 2, total, dtype=np.int32),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        longest=max(lengths),
+        truncated=0,
+    )
+    length = -(-max(lengths) // 8) * 8
+    plan = one_block(np.array(lengths), length=length)
+    packed = PackedTokens.pack(tokens, plan, used=len(lengths), pinned=False)
+    return packed.unpack(packed.buffer.to(DEVICE))
+
+
+def clear(encoder: Encoder) -> None:
+    for parameter in encoder.parameters():
+        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+
+
+def run(forward: FusedEncoder | Encoder, tokens: DeviceTokens, wanted: Tensor) -> Tensor:
+    """A forward and backward; the hidden states [total, width]."""
+    hidden = forward(tokens)
+    assert hidden is not None
+    torch.autograd.backward((hidden.float() * wanted).sum())
+    return hidden.detach()
+
+
+def gradients(encoder: Encoder) -> dict[str, Tensor]:
+    return {
+        name: parameter.grad.clone()
+        for name, parameter in encoder.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+def test_hidden_states_and_gradients_are_those_of_the_plain_layers(
+    architecture: Literal["bert", "mpnet"],
+) -> None:
+    encoder, tokens = make_encoder(architecture), make_tokens(LENGTHS)
+    wanted = torch.randn(sum(LENGTHS), 32, device=DEVICE)
+    clear(encoder)
+    expected, plain = run(encoder, tokens, wanted), gradients(encoder)
+    clear(encoder)
+    found = run(FusedEncoder(encoder, dtype=torch.float32), tokens, wanted)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    for name, gradient in gradients(encoder).items():
+        scale = plain[name].abs().max()
+        torch.testing.assert_close(gradient / scale, plain[name] / scale, rtol=0, atol=1e-3)
+
+
+def test_gradients_are_added_to_what_is_there() -> None:
+    encoder, tokens = make_encoder("bert"), make_tokens([3, 5])
+    wanted = torch.randn(8, 32, device=DEVICE)
+    layers = FusedEncoder(encoder, dtype=torch.float32)
+    clear(encoder)
+    run(layers, tokens, wanted)
+    once = gradients(encoder)
+    run(layers, tokens, wanted)
+    for name, gradient in gradients(encoder).items():
+        torch.testing.assert_close(gradient, 2 * once[name], rtol=1e-4, atol=1e-4)
+
+
+def test_backward_drops_what_forward_dropped() -> None:
+    """With the same draws, the gradient is the slope of the loss."""
+    encoder, tokens = make_encoder("bert", dropout=0.3), make_tokens([5, 2, 9])
+    layers = FusedEncoder(encoder, dtype=torch.float32)
+    wanted = torch.randn(16, 32, device=DEVICE)
+
+    def loss() -> Tensor:
+        torch.manual_seed(5)
+        hidden = layers(tokens)
+        assert hidden is not None
+        return (hidden * wanted).sum()
+
+    clear(encoder)
+    torch.autograd.backward(loss())
+    for name in ("layers.0.attention.qkv.weight", "layers.1.feed_forward.expand.bias"):
+        parameter = encoder.get_parameter(name)
+        assert parameter.grad is not None
+        direction = torch.randn_like(parameter)
+        ends = []
+        for step in (1e-3, -2e-3):
+            with torch.no_grad():
+                parameter += step * direction
+            layers.refresh()
+            ends.append(loss().item())
+        with torch.no_grad():
+            parameter += 1e-3 * direction
+        layers.refresh()
+        slope = (parameter.grad * direction).sum().item()
+        assert (ends[0] - ends[1]) / 2e-3 == pytest.approx(slope, rel=0.02)
+
+
+def test_other_draws_drop_other_values_and_none_does_without_training() -> None:
+    encoder, tokens = make_encoder("bert", dropout=0.5), make_tokens([4, 4])
+    layers = FusedEncoder(encoder, dtype=torch.float32)
+    first, second = layers(tokens), layers(tokens)
+    assert first is not None
+    assert second is not None
+    assert not torch.equal(first, second)
+    encoder.eval()
+    once, twice = layers(tokens), layers(tokens)
+    assert once is not None
+    assert twice is not None
+    assert torch.equal(once, twice)
+
+
+def test_frozen_layers_get_no_gradient_and_pass_it_on() -> None:
+    encoder, tokens = make_encoder("bert"), make_tokens([3, 5])
+    encoder.layers[1].requires_grad_(False)
+    encoder.embeddings.requires_grad_(False)
+    wanted = torch.randn(8, 32, device=DEVICE)
+    clear(encoder)
+    run(encoder, tokens, wanted)
+    plain = gradients(encoder)
+    clear(encoder)
+    run(FusedEncoder(encoder, dtype=torch.float32), tokens, wanted)
+    found = gradients(encoder)
+    assert found.keys() == {name for name in found if name.startswith("layers.0.")}
+    for name, gradient in found.items():
+        scale = plain[name].abs().max()
+        torch.testing.assert_close(gradient / scale, plain[name] / scale, rtol=0, atol=1e-3)
+
+
+def test_rows_that_are_too_long_are_left_to_the_plain_layers() -> None:
+    encoder = make_encoder("bert")
+    assert FusedEncoder(encoder, dtype=torch.float32)(make_tokens([3, 129])) is None
+
+
+def test_an_encoder_that_does_not_train_has_no_fused_layers() -> None:
+    assert fused(make_encoder("bert").requires_grad_(False)) is None
