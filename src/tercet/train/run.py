@@ -31,6 +31,7 @@ from tercet.train.journal import Journal
 from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position
 from tercet.train.losses import Losses
+from tercet.train.made_with import made_with
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
 from tercet.train.preparation import Preparation
@@ -325,6 +326,7 @@ class Run:
             "score": position.best,
             "dev": metrics,
             "rows": {name: len(table) for name, table in dev.items()},
+            "made_with": made_with(self.world.device),
         }
         self.folder.finish(summary, kept=position.kept)
         self.listener.say(f"The model is the one after step {kept} of {position.total}.")
