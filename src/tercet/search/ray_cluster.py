@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from tercet.errors import TercetError
+
+SECONDS = 10.0
 
 
 @contextmanager
@@ -18,6 +22,8 @@ def connected(address: str | None) -> Iterator[None]:
     What went wrong in any of its processes is raised here as the mistake that it was.
     """
     ray = import_ray()
+    if address is not None:
+        _knock(address)
     try:
         ray.init(
             address=address or "local",
@@ -30,11 +36,24 @@ def connected(address: str | None) -> Iterator[None]:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise TercetError(f"--address {address}: no Ray cluster answers ({reason}).") from error
     try:
-        yield
+        # Ray tells of nodes that die on stdout, which is for results.
+        with redirect_stdout(sys.stderr):
+            yield
     except ray.exceptions.RayError as error:
         raise _mistake(error) from error
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Find out at once whether anybody is there; Ray itself tries for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise TercetError(f"--address {address}: give HOST:PORT of a Ray cluster.")
+    try:
+        socket.create_connection((host, int(port)), timeout=SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise TercetError(f"--address {address}: no Ray cluster answers ({error}).") from error
 
 
 def import_ray() -> Any:

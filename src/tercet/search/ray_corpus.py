@@ -124,15 +124,6 @@ class Corpus:
         return pa.RecordBatch.from_arrays(columns, schema=self.columns)
 
 
-def look_through(source: str, *, column: str | None, id_column: str | None) -> TextFile:
-    """Open a file of a corpus wherever it lies; it is found again by its source, not its path."""
-    with fetched(source) as path:
-        try:
-            return TextFile.open(path, column, id_column)
-        except TercetError as error:
-            raise TercetError(str(error).replace(str(path), source)) from error
-
-
 def _common(sources: Sequence[str], files: Sequence[TextFile]) -> pa.Schema:
     """The columns of all files together; numbers of two kinds become the wider one."""
     common = files[0].columns

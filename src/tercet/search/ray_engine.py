@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tercet.data.columns import shorten
-from tercet.data.stream import ID, VECTOR
+from tercet.data.stream import VECTOR
 from tercet.errors import TercetError
 from tercet.infer.engine import Progress
 from tercet.model import load
@@ -19,8 +17,9 @@ from tercet.search.identity import Identity, identify
 from tercet.search.lance_store import commit_fragments, index_schema, lance
 from tercet.search.ray_cluster import connected
 from tercet.search.ray_corpus import Corpus
-from tercet.search.ray_parts import Job, Say, embed_parts, survey
+from tercet.search.ray_parts import Job, Say, embed_parts
 from tercet.search.ray_sinks import LanceSink, ParquetSink
+from tercet.search.ray_survey import check_ids, survey
 from tercet.search.ray_work import Record, Work
 
 
@@ -70,6 +69,7 @@ def index_with_ray(
     folder = Folder.at(folder).uri
     with connected(address):
         corpus = survey(source, column=column, id_column=id_column)
+        check_ids(corpus)
         schema = index_schema(corpus.columns, identity)
         work = Work(_work(folder) / "ray", data=Folder(folder) / "data")
         _begin(work, corpus, identity, say, columns=schema.names)
@@ -78,8 +78,6 @@ def index_with_ray(
     kept = [record for record in records if record.fragment is not None]
     if not kept:
         raise TercetError(f"{source}: no row has a text.")
-    if len(corpus.files) > 1:
-        _check_ids(folder, kept)
     from_json = lance().fragment.FragmentMetadata.from_json
     commit_fragments(folder, [from_json(record.fragment) for record in kept], schema)
     _work(folder).remove()
@@ -111,29 +109,3 @@ def _batches(work: Work, records: Sequence[Record]) -> Iterator[pa.RecordBatch]:
             )
         with work.data.open(name) as file:
             yield from pq.read_table(file).to_batches()
-
-
-def _check_ids(folder: str, records: Sequence[Record]) -> None:
-    """Raise where two files hold the same id; within one file that was found out before."""
-    hashes = [np.fromiter(map(hash, ids), np.int64) for ids in _ids(folder, records)]
-    found, counts = np.unique(np.concatenate(hashes), return_counts=True)
-    alike = set(found[counts > 1].tolist())
-    if not alike:
-        return
-    seen: set[str] = set()
-    for ids in _ids(folder, records):
-        for one in ids:
-            if hash(one) in alike:
-                if one in seen:
-                    raise TercetError(
-                        f"id {shorten(one)!r} stands in two files; an id may stand only once."
-                    )
-                seen.add(one)
-
-
-def _ids(folder: str, records: Sequence[Record]) -> Iterator[list[str]]:
-    reader = lance().file.LanceFileReader
-    for record in records:
-        for name in record.files:
-            opened = reader(f"{folder}/data/{name}", columns=[ID])
-            yield opened.read_all().to_table().column(ID).to_pylist()

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from tercet.data.stream import TEXT, VECTOR
 from tercet.errors import TercetError
 from tercet.infer.engine import Progress
-from tercet.search.embed_files import find_files
 from tercet.search.identity import Identity, identify
 from tercet.search.lance_store import vector_array
 from tercet.search.ray_cluster import import_ray
-from tercet.search.ray_corpus import Corpus, Share, look_through
+from tercet.search.ray_corpus import Corpus, Share
 from tercet.search.ray_work import Record, Work
 
 READS_A_MACHINE = 2
@@ -105,15 +104,6 @@ class Embedder:
         except OSError as error:
             raise TercetError(f"{self.job.work.data.uri}: cannot be written ({error}).") from error
         return Record(part, len(kept), skipped, files, fragment)
-
-
-def survey(source: str, *, column: str | None, id_column: str | None) -> Corpus:
-    """Look through all files of a corpus, each on some machine of the cluster."""
-    ray = import_ray()
-    sources = find_files(source)
-    look = ray.remote(look_through)
-    waiting = [look.remote(one, column=column, id_column=id_column) for one in sources]
-    return Corpus.of(sources, ray.get(waiting))
 
 
 def embed_parts(corpus: Corpus, job: Job, *, progress: Progress | None, say: Say) -> list[Record]:
