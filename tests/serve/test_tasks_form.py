@@ -65,6 +65,14 @@ def test_a_long_request_keeps_its_order(server: Any, model: Model) -> None:
     assert np.allclose([r["probabilities"] for r in told["results"]], wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["cross", "bi"])
+def test_many_pairs_keep_their_order(server: Any, model: Model, mode: Any) -> None:
+    texts = [" ".join(["film"] * (1 + number * 7 % 30)) for number in range(64)]
+    pairs = [[text, f"{text} {number}"] for number, text in enumerate(reversed(texts))]
+    told = server.post("/predict/similarity", {"inputs": pairs, "mode": mode}).json()
+    assert np.allclose(told["results"], model.predict("similarity", pairs, mode), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field", "words"),
     [

@@ -91,11 +91,12 @@ def serve(
     )
     listener = bind(host, port)
     several = Workers(workers) if workers > 1 else None
-    if several is not None and not several.split():
-        raise typer.Exit(several.code)
     try:
+        from tercet.serve.server import prepare
         from tercet.serve.server import serve as run
     except ModuleNotFoundError as error:
         raise TercetError("The server needs more parts: pip install 'tercet[serve]'.") from error
-    code = run(settings, listener, on_ready=several.tell_ready if several else lambda: None)
-    raise typer.Exit(code)
+    ready = prepare(settings)
+    if several is not None and not several.split():
+        raise typer.Exit(several.code)
+    raise typer.Exit(run(ready, listener))

@@ -44,7 +44,7 @@ def build_app(
         docs_url=None,
         redoc_url=None,
     )
-    for form in (tasks, search, openai, inference, health):
+    for form in (openai, inference, tasks, search, health):
         api.include_router(form.router)
     add_page(api)
     api.add_exception_handler(RefusalError, _refuse)

@@ -67,7 +67,7 @@ class Batcher:
     def stop(self) -> None:
         """End the thread once all that waits is encoded."""
         self._arrivals.put(None)
-        self._thread.join()
+        self._thread.join(self._limits.timeout)
 
     def _admit(self, work: Work, tokens: int) -> None:
         limits = self._limits

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-if TYPE_CHECKING:
-    Base = Any
-else:
-    Base = AutoHTTPProtocol
 
 SILENCE = 10.0
 """Seconds for the head of a request to come, and for what is left of a refused body to end."""
 
 
-class Connection(Base):
+class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """uvicorn's connection, cut off when a request's head, or the rest of a refused one, lingers.
 
     uvicorn itself only limits how long a connection may be idle between requests.

@@ -57,7 +57,7 @@ def _name(document: dict[str, Any], service: Service) -> None:
     schemas = document["components"]["schemas"]
     schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = [service.name]
     for body in ("EmbeddingsBody", "EmbedBody"):
-        width = {"type": "integer", "enum": service.widths}
+        width = {"type": "integer", "enum": service.model.widths}
         schemas[body]["properties"]["dimensions"]["anyOf"][0] = width
     if service.model.tasks:
         for parameter in document["paths"]["/predict/{task}"]["post"]["parameters"]:

@@ -6,7 +6,15 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+)
 from pydantic_core import to_json
 
 from tercet.model import Floats
@@ -38,10 +46,16 @@ class Failed(BaseModel):
     field: str | None
 
 
+def _whole(value: object) -> object:
+    """JSON knows one kind of number: 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
 Texts = Annotated[list[str], Field(min_length=1)]
 Pair = tuple[str, str]
 Pairs = Annotated[list[Pair], Field(min_length=1)]
-Ids = Annotated[list[int], Field(min_length=1)]
+Ids = Annotated[list[Annotated[int, Whole]], Field(min_length=1)]
 IdRows = Annotated[list[Ids], Field(min_length=1)]
 
 
@@ -50,7 +64,7 @@ def _shape(value: object) -> str:
     if not isinstance(value, list):
         return "shape:text" if isinstance(value, str) else "shape:texts"
     first = value[0] if value else None
-    if isinstance(first, int) and not isinstance(first, bool):
+    if isinstance(first, int | float) and not isinstance(first, bool):
         return "shape:ids"
     return "shape:lists" if isinstance(first, list) else "shape:texts"
 

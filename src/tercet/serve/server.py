@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -40,37 +40,46 @@ GRACE = 1.0
 FIRST_WORDS = "The first words are slow: weights are mapped and threads started."
 
 
-def serve(settings: Settings, listener: socket.socket, *, on_ready: Callable[[], None]) -> int:
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All that workers share: what takes long to load, and what may be a mistake."""
+
+    settings: Settings
+    keys: Keys
+    model: Model
+
+
+def prepare(settings: Settings) -> Ready:
+    """Load the model and check the settings against it."""
+    keys = Keys(file=settings.keys, listed=settings.listed_keys)
+    model = load(settings.model)
+    limits_for(model, settings)
+    return Ready(settings, keys, model)
+
+
+def serve(ready: Ready, listener: socket.socket) -> int:
     """Serve until a signal comes, and give the exit code.
 
     listener: bound, and perhaps shared with other workers
     """
-    began = time.monotonic()
-    keys = Keys(file=settings.keys, listed=settings.listed_keys)
-    model = load(settings.model)
+    settings, keys, model = ready.settings, ready.keys, ready.model
     index = open_index(settings.index, model) if settings.index is not None else None
     limits = limits_for(model, settings)
     # Inputs are cut where the limit says, even if the model itself would take more.
     model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
-    if settings.workers > 1:
-        torch.set_num_threads(max(1, torch.get_num_threads() // settings.workers))
     model.embed([FIRST_WORDS])
     metrics = Metrics()
     batcher = Batcher(partial(encode, model.engine), limits, metrics)
     service = Service(model, name_of(settings.model), limits, batcher)
     app, gate = build_app(service, index, keys=keys, metrics=metrics, origins=settings.origins)
 
-    def tell() -> None:
-        seconds = round(time.monotonic() - began, 3)
-        log("ready", url=_url(listener), model=service.name, seconds=seconds)
-        on_ready()
-
     def reload() -> None:
         keys.reload()
         if index is not None:
             index.refresh()
 
-    server = Server(app, gate=gate, batcher=batcher, on_ready=tell, on_hangup=reload)
+    greeting = {"url": _url(listener), "model": service.name}
+    server = Server(app, gate=gate, batcher=batcher, greeting=greeting, on_hangup=reload)
     server.run(sockets=[listener])
     log("ended", failed=batcher.dead)
     return 1 if batcher.dead else 0
@@ -124,11 +133,12 @@ class Server(uvicorn.Server):
         *,
         gate: Gate,
         batcher: Batcher,
-        on_ready: Callable[[], None],
+        greeting: dict[str, str],
         on_hangup: Callable[[], None],
     ) -> None:
+        """greeting: what the log tells once requests are taken"""
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type]
+            app,
             http=Connection,
             ws="none",
             lifespan="on",
@@ -140,12 +150,12 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._gate = gate
         self._batcher = batcher
-        self._on_ready = on_ready
+        self._greeting = greeting
         self._on_hangup = on_hangup
         take_over_runner_logs()
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
@@ -154,7 +164,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._on_ready()
+        log("ready", **self._greeting)
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._batcher.dead

@@ -12,14 +12,13 @@ import numpy as np
 
 from tercet.errors import TercetError
 from tercet.infer.base import join
-from tercet.infer.batches import Rows, pair_lengths, single_lengths
+from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
 from tercet.model import Floats, Mode, Model
 from tercet.serve.batcher import Batcher
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.work import Reader, Work
 from tercet.specs import Gear
-from tercet.text.template import Slot
 from tercet.text.tokens import Pieces
 
 AT_ONCE = 2000
@@ -66,11 +65,6 @@ class Service:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
 
-    @property
-    def widths(self) -> list[int]:
-        """The widths that vectors may be asked for."""
-        return [self.model.width]
-
     def check_count(self, count: int, name: str) -> None:
         """Refuse a request of too many inputs."""
         if count > self.limits.inputs:
@@ -82,8 +76,8 @@ class Service:
 
     def check_width(self, width: int | None) -> None:
         """Refuse a width that the vectors were not trained for."""
-        if width is not None and width not in self.widths:
-            has = ", ".join(map(str, self.widths))
+        if width is not None and width not in self.model.widths:
+            has = ", ".join(map(str, self.model.widths))
             raise RefusalError(
                 422,
                 f"`dimensions` is {width}; the vectors of this model have {has}.",
@@ -164,7 +158,7 @@ class Service:
         self, pieces: Pieces, asked: Asked, *, inputs: int, reader: Reader | None = None
     ) -> Work:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + _special(template.one)
+        full = pieces.lengths + special(template.one)
         self._judge(full, asked, inputs=inputs)
         lengths = single_lengths(pieces, template=template, max_tokens=limit)
         asked.facts.tokens += int(lengths.sum())
@@ -172,7 +166,7 @@ class Service:
 
     def _pairs(self, first: Pieces, second: Pieces, *, asked: Asked, reader: Reader) -> Work:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + _special(template.two)
+        full = first.lengths + second.lengths + special(template.two)
         self._judge(full, asked, inputs=len(full))
         lengths = pair_lengths(first, second, template=template, max_tokens=limit)
         asked.facts.tokens += int(lengths.sum())
@@ -206,7 +200,3 @@ def unit(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     result: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
     return result
-
-
-def _special(slots: tuple[Slot, ...]) -> int:
-    return sum(slot.text is None for slot in slots)

@@ -1,7 +1,7 @@
-"""Several workers behind one socket; the weights that each maps are in memory once.
+"""Several workers behind one socket, forked from a process that has loaded the model.
 
-Workers are forked before anything large is imported. Each maps the same weight files, whose pages
-the system shares among them. This file imports nothing large for that reason.
+All of them read the one copy of the weights that lies in memory; none writes to it. The parent
+loads on one thread and starts none of its own, so that nothing is lost in a fork.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import time
 from types import FrameType
@@ -18,7 +19,9 @@ from tercet.errors import TercetError
 from tercet.serve.logs import log
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+THREADS = "OMP_NUM_THREADS"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+MISTAKE = 2
 PAUSE = 1.0
 """Seconds before a worker that died is replaced."""
 
@@ -39,52 +42,49 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class Workers:
-    """Starts workers, passes signals on to them, and replaces those that die."""
+    """Starts workers, passes signals on to them, and replaces those that die.
+
+    Made before anything large is imported: torch and the metrics read the environment then.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
+        self._threads_given = THREADS in os.environ
+        os.environ.setdefault(THREADS, "1")
+        # Where workers leave their figures for whichever of them is asked.
+        os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="tercet-metrics-")
         self._alive: set[int] = set()
         self._ending = False
-        self._pipe = -1
         self.code = 0
         """How the parent is to exit."""
 
     def split(self) -> bool:
         """True in each worker. In the parent it returns False once all workers have ended."""
-        # Set before the metrics are imported: where workers leave their figures for each other.
-        folder = os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="tercet-metrics-")
         for number in SIGNALS:
             signal.signal(number, self._pass_on)
-        if self._start_all() or self._watch():
+        if any(self._fork() for _ in range(self._count)) or self._watch():
             return True
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(os.environ[SHARED_FOLDER], ignore_errors=True)
         return False
-
-    def tell_ready(self) -> None:
-        """Called in a worker that serves."""
-        os.write(self._pipe, b".")
-        os.close(self._pipe)
-
-    def _start_all(self) -> bool:
-        """True in a worker; the second starts when the first serves, so one mistake is told once"""
-        return any(not self._ending and self._fork() for _ in range(self._count))
 
     def _fork(self) -> bool:
-        """True in the worker; False in the parent, once the worker serves or has ended."""
-        heard, told = os.pipe()
+        """True in the worker."""
         pid = os.fork()
-        if pid == 0:
-            os.close(heard)
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            self._pipe = told
-            return True
-        os.close(told)
-        self._alive.add(pid)
-        with os.fdopen(heard, "rb") as pipe:
-            if not pipe.read(1):
-                self._end()
-        return False
+        if pid:
+            self._alive.add(pid)
+            return False
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        if not self._threads_given:
+            self._take_cores()
+        return True
+
+    def _take_cores(self) -> None:
+        """As many threads as there are cores for each worker."""
+        cores = max(1, len(os.sched_getaffinity(0)) // self._count)
+        os.environ[THREADS] = str(cores)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(cores)
 
     def _watch(self) -> bool:
         """Wait for workers to end; True in a worker that takes the place of one that died."""
@@ -92,6 +92,8 @@ class Workers:
             pid, status = os.wait()
             self._alive.discard(pid)
             code = os.waitstatus_to_exitcode(status)
+            if code == MISTAKE:
+                self._end()
             if self._ending:
                 self.code = self.code or abs(code)
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
@@ -17,7 +17,10 @@ class State(BaseModel):
     status: Literal["live", "ready", "draining"]
 
 
-READY = {200: {"model": State}, 503: {"model": State, "description": "Going down."}}
+READY: dict[int | str, dict[str, Any]] = {
+    200: {"model": State},
+    503: {"model": State, "description": "Going down."},
+}
 
 
 @router.get("/health", responses=READY)

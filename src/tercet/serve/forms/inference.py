@@ -10,13 +10,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 import tercet
-from tercet.infer.engine import join
+from tercet.infer.base import join
 from tercet.model import Floats
 from tercet.serve.exchange import (
     ForeignBody,
     Texts,
     TextsOrIds,
     Truncate,
+    Whole,
     answer,
     asked,
     body_of,
@@ -42,7 +43,7 @@ class EmbedBody(ForeignBody):
     truncate: Truncate = None
     truncation_direction: Direction = "right"
     prompt_name: NoPrompt = None
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    dimensions: Annotated[int, Field(ge=1), Whole] | None = None
 
 
 class RerankBody(ForeignBody):
@@ -156,7 +157,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         "version": tercet.__version__,
         "tercet": {
             "width": model.width,
-            "widths": service.widths,
+            "widths": model.widths,
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "tasks": tasks,
@@ -181,7 +182,7 @@ async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
     task = ranking_task(service)
     if task is None:
         cosines = await _cosines(service, body.query, body.texts, taken)
-        return cosines if body.raw_scores else (cosines + 1) / 2
+        return cosines if body.raw_scores else (cosines + np.float32(1)) / np.float32(2)
     gear = service.model.gear(task)
     query, texts = [await service.pieces([body.query]), await service.pieces(body.texts)]
     columns = [_repeat(query, len(texts)), texts]
@@ -190,7 +191,7 @@ async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
     if grades is None:
         return found if found.ndim == 1 else found[:, 1]
     low, high = grades
-    return found if body.raw_scores else (found - low) / (high - low)
+    return found if body.raw_scores else ((found - low) / (high - low)).astype(np.float32)
 
 
 async def _cosines(service: Service, text: str, others: list[str], taken: Asked) -> Floats:

@@ -14,6 +14,7 @@ from tercet.model import Floats
 from tercet.serve.exchange import (
     ForeignBody,
     TextsOrIds,
+    Whole,
     answer,
     asked,
     body_of,
@@ -32,7 +33,7 @@ class EmbeddingsBody(ForeignBody):
     input: TextsOrIds
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, Field(ge=1)] | None = None
+    dimensions: Annotated[int, Field(ge=1), Whole] | None = None
     user: str | None = None
 
 

@@ -12,6 +12,7 @@ from tercet.serve.exchange import (
     Body,
     TextOrTexts,
     Truncate,
+    Whole,
     answer,
     asked,
     body_of,
@@ -29,7 +30,7 @@ router = APIRouter(tags=["search"])
 
 class SearchBody(Body):
     query: TextOrTexts
-    top: Annotated[int, Field(ge=1, le=1000)] = 10
+    top: Annotated[int, Field(ge=1, le=1000), Whole] = 10
     truncate: Truncate = None
 
 
