@@ -27,7 +27,8 @@ from tercet.text.tokenizer import Tokenizer
 Browser = Any
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update"
+    "--disable-background-networking --disable-component-update --renderer-process-limit=1 "
+    "--disable-site-isolation-trials --disable-features=SitePerProcess,BackForwardCache"
 )
 LABELS = ["negative", "somewhat negative", "neutral", "somewhat positive", "positive"]
 CROSS = {"kind": "mlp"}
@@ -169,8 +170,7 @@ class Page:
         source = {"source": STAND_IN.format(answer=answer, info=info)}
         self.script = command("Page.addScriptToEvaluateOnNewDocument", source)["identifier"]
         self.browser.get("about:blank")
-        for log in ("browser", "performance"):
-            self.browser.get_log(log)
+        self.browser.get_log("browser")
         self.browser.get(f"{self.address}#{tab}")
         wait_for(lambda: self.all("[role=tab][aria-selected=true]") or self.all("dialog[open]"))
         return self

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tercet.model import Model
 
@@ -120,11 +119,15 @@ def test_the_page_can_be_heard(page: Any, lines: list[str]) -> None:
         assert panel.get_attribute("aria-labelledby") == tab.get_attribute("id")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(page: Any, scheme: str) -> None:
+def test_text_stands_out_from_its_ground(page: Any) -> None:
     page.open()
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    for scheme in ("light", "dark"):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        check_contrasts(page)
+
+
+def check_contrasts(page: Any) -> None:
     script = """
         const style = getComputedStyle(document.documentElement);
         const value = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -159,6 +162,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_the_browser_complains_of_nothing_and_asks_nobody_else(page: Any, lines: list[str]) -> None:
+    page.browser.get_log("performance")
     page.open("sentences").write("#sentences-text", "\n".join(lines))
     page.run()
     for tab in ("pair", "list"):

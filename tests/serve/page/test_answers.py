@@ -61,8 +61,9 @@ def test_each_word_is_left_out_once_in_one_batch(page: Any, model: Model, lines:
     assert marked
     assert page.texts(".answer .word") == [word for word, _ in marked]
     assert page.texts(".answer .word.against") == [word for word, carries in marked if not carries]
-    largest = told[int(np.argmax(np.abs(parts)))]
-    assert largest in page.texts(".answer p.told")[0]
+    largest = int(np.argmax(np.abs(parts)))
+    figure = told[largest].partition(" ")[2]
+    assert f"“{words[largest][0]}” {figure}" in page.texts(".answer p.told")[0]
 
 
 def test_two_sentences_in_both_gears(page: Any, model: Model) -> None:

@@ -35,16 +35,18 @@ export function explained(texts, parts, measure) {
     parts[side].map((part, place) => ({ word: wordsOf(text)[place].word, part, side })),
   );
   if (words.length === 0) return { lines, told: [sentence("There is no other word to leave out.")] };
-  const name = nameOf(texts.length > 1, measure);
-  const every = words.map((word) => make("li", {}, name(word)));
-  return { lines, told: [sentence(summary(words, measure, name)), everyWord(every, measure)] };
+  const inBrackets = figureOf(texts.length > 1, measure);
+  const large = words.filter(({ part }) => Math.abs(part) >= measure.least);
+  const name = (word) => `“${word.word}” ${inBrackets(word)}`;
+  const every = words.map((word) => make("li", {}, `${word.word} ${inBrackets(word)}`));
+  return { lines, told: [sentence(summary(large, measure, name)), everyWord(every, measure)] };
 }
 
-/** How a word and its part are told; of a pair, with the sentence that it stands in. */
-function nameOf(ofPair, { scale, digits }) {
-  return ({ word, part, side }) => {
+/** How a word's part is told; of a pair, with the sentence that it stands in. */
+function figureOf(ofPair, { scale, digits }) {
+  return ({ part, side }) => {
     const where = ofPair ? `${["first", "second"][side]}, ` : "";
-    return `${word} (${where}${signed(part * scale, digits)})`;
+    return `(${where}${signed(part * scale, digits)})`;
   };
 }
 
@@ -72,8 +74,7 @@ function shadedWord(word, part, most) {
 }
 
 function summary(words, measure, name) {
-  const ranked = words.filter(({ part }) => Math.abs(part) >= measure.least);
-  ranked.sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+  const ranked = words.toSorted((a, b) => Math.abs(b.part) - Math.abs(a.part));
   const list = (some) => enumerate(some.slice(0, NAMED).map(name));
   const up = ranked.filter(({ part }) => part > 0);
   const down = ranked.filter(({ part }) => part < 0);
