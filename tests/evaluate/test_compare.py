@@ -7,6 +7,7 @@ import pytest
 
 from tercet.errors import TercetError
 from tercet.evaluate.compare import compare, difference, names_of
+from tercet.evaluate.comparison_tables import disagreements_table
 
 METRICS = ["accuracy", "macro-f1", "f1", "pearson", "spearman"]
 
@@ -111,3 +112,13 @@ def test_different_rows_are_refused(document, texts) -> None:
 
 def test_names_are_told_apart(document) -> None:
     assert names_of([document("a"), document("b")]) == ["a", "b"]
+
+
+def test_sentences_show_the_models_that_say_something_and_all_tasks_first(document, texts) -> None:
+    mute = document("mute")
+    mute["suites"] = {}
+    models = [document("bad", skill=0.0, seed=9), mute, document("good", skill=1.5)]
+    table = disagreements_table(compare(models, [texts] * 3))
+    assert table.columns == ["Sentence", "Task", "Expected", "bad", "good", "Apart"]
+    tasks = [row[1].text for row in table.rows]
+    assert set(tasks[:3]) == {"sentiment", "paraphrase", "similarity"}

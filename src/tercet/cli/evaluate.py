@@ -151,7 +151,7 @@ def _run_of(models: list[str] | None) -> Path | None:
 def _show(found: list[Evaluation]) -> None:
     for one in found:
         for line in one.notes:
-            say(line)
+            say(line if len(found) == 1 else f"{one.model['name']}: {line}")
     if len(found) == 1:
         _show_one(found[0])
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tercet.evaluate.answers import Document
-from tercet.evaluate.compare import Comparison, Contest, Difference
+from tercet.evaluate.compare import Comparison, Contest, Difference, Disagreement
 from tercet.evaluate.suite_tables import TITLES
 from tercet.evaluate.tables import Cell, Table, count, figure, number, span
 
@@ -76,20 +77,34 @@ def _difference_cells(one: Difference) -> list[Cell]:
 
 
 def disagreements_table(comparison: Comparison) -> Table:
-    rows = []
+    """The models that say something of these sentences, those of all tasks furthest apart first."""
+    ranked: dict[str, list[Disagreement]] = {}
     for one in comparison.disagreements:
+        ranked.setdefault(one.task, []).append(one)
+    found = [one for rank in zip_longest(*ranked.values()) for one in rank if one is not None]
+    models = [
+        (place, name)
+        for place, name in enumerate(comparison.names)
+        if any(one.said[place] for one in found)
+    ]
+    names = [name for _, name in models]
+    rows = []
+    for one in found:
         said = [
-            Cell(word, mark="right" if right else "wrong") if word else Cell("")
-            for word, right in zip(one.said, one.right, strict=True)
+            Cell(one.said[place], mark="right" if one.right[place] else "wrong")
+            if one.said[place]
+            else Cell("")
+            for place, _ in models
         ]
         apart = Cell(f"{one.apart:.2f}", one.apart)
         rows.append([Cell("\n".join(one.inputs)), Cell(one.task), Cell(one.expected), *said, apart])
     return Table(
-        caption="Sentences on which the models differ, those furthest apart first",
-        columns=["Sentence", "Task", "Expected", *comparison.names, "Apart"],
+        caption="Sentences on which the models differ, those of each task that are furthest apart "
+        "first: in the probability of the right class, or in the grade",
+        columns=["Sentence", "Task", "Expected", *names, "Apart"],
         rows=rows,
         numeric=frozenset({"Apart"}),
-        filters=["Task", "Expected", *comparison.names],
+        filters=["Task", "Expected", *names],
     )
 
 
