@@ -91,6 +91,19 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
         assert [row["id"] for row in rows(file, start=start)] == ["1", "2", "3"][start:]
 
 
+def test_batches_are_full_whatever_the_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"text {n}" for n in range(1, 24)]})
+    pa.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=5)
+    file = TextFile.open(tmp_path / "a.parquet")
+    for size in (1, 4, 7, 30):
+        for start in (0, 3, 5, 11, 22, 23):
+            batches = list(file.batches(size, start=start))
+            assert all(len(batch) == size for batch in batches[:-1])
+            found = [row for batch in batches for row in batch.to_pylist()]
+            wanted = [{"id": str(n), "text": f"text {n}"} for n in range(start + 1, 24)]
+            assert found == wanted
+
+
 def test_compressed_is_the_same(tmp_path: Path) -> None:
     plain = TextFile.open(write(tmp_path / "a.txt", "one\ntwo\n"))
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"one\ntwo\n"))

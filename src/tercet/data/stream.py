@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,14 +20,13 @@ from tercet.data.columns import find_column, shorten
 from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
 from tercet.data.guess import guess_columns
+from tercet.data.kinds import ARROW, as_kind, as_string, as_text, kind_of_value, wider
 from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
 from tercet.errors import TercetError
 from tercet.specs import Column
 
 ID, TEXT, VECTOR = "id", "text", "vector"
 BATCH = 8192
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 class Place(NamedTuple):
@@ -159,12 +157,11 @@ def _look_through_values(
                 raise TercetError(
                     f"{path} {unit_of(path)} {line}: no id in column `{places[0].source}`."
                 )
-            ids.append(hash(_as_string(values[0])))
+            ids.append(hash(as_string(values[0])))
         for number, value in enumerate(values):
             if value is not None and kinds[number] != "string":
-                kinds[number] = _wider(kinds[number], _kind(value, written=written))
-    named = {"int": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
-    return [named.get(kind or "", pa.string()) for kind in kinds], ids if own else None, rows
+                kinds[number] = wider(kinds[number], kind_of_value(value, written=written))
+    return [ARROW[kind or "string"] for kind in kinds], ids if own else None, rows
 
 
 def _look_through_parquet(
@@ -194,7 +191,7 @@ def _check_unique(path: Path, places: Sequence[Place], reading: Reading, ids: ar
         return
     seen: dict[str, int] = {}
     for line, values in _values(path, places[:1], reading):
-        found = _as_string(values[0])
+        found = as_string(values[0])
         if hash(found) in alike:
             if found in seen:
                 unit = unit_of(path)
@@ -238,35 +235,6 @@ def _values(
         yield row.line, row.values
 
 
-def _kind(value: Any, *, written: bool) -> str:
-    """What a value is: a cell of a delimited file by how it is written, else by its type."""
-    if isinstance(value, str):
-        if not written:
-            return "string"
-        return (
-            "int" if _WHOLE.fullmatch(value) else "double" if _NUMBER.fullmatch(value) else "string"
-        )
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int" if abs(value) < 2**63 else "string"
-    return "double" if isinstance(value, float) else "string"
-
-
-def _wider(one: str | None, other: str) -> str:
-    if one is None or one == other:
-        return other
-    return "double" if {one, other} == {"int", "double"} else "string"
-
-
-def _as_string(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _as_text(value: Any) -> str:
-    return "" if value is None else _as_string(value).strip()
-
-
 def _value_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordBatch]:
     rows = islice(_values(file.path, file._places, file._reading), start, None)
     number = start
@@ -279,26 +247,12 @@ def _value_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordB
             if field.name == ID and ID not in found:
                 values: Sequence[Any] = _numbers(number, len(block))
             elif field.name == TEXT:
-                values = [_as_text(value) for value in found[TEXT]]
+                values = [as_text(value) for value in found[TEXT]]
             else:
-                values = [_typed(value, field.type) for value in found[field.name]]
+                values = [as_kind(value, field.type) for value in found[field.name]]
             arrays.append(pa.array(values, field.type))
         yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
         number += len(block)
-
-
-def _typed(value: Any, kind: pa.DataType) -> Any:
-    if value is None:
-        return None
-    if pa.types.is_string(kind):
-        return _as_string(value)
-    return (
-        int(value)
-        if pa.types.is_int64(kind)
-        else float(value)
-        if pa.types.is_float64(kind)
-        else value
-    )
 
 
 def _numbers(start: int, count: int) -> list[str]:
@@ -307,14 +261,10 @@ def _numbers(start: int, count: int) -> list[str]:
 
 def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordBatch]:
     sources = {place.name: place.source for place in file._places}
-    number = 0
+    number = start
     with open_parquet(file.path) as parquet:
-        for read in parquet.iter_batches(batch_size=size, columns=list(sources.values())):
-            begin = min(max(start - number, 0), len(read))
-            batch = read.slice(begin)
-            number += begin
-            if not len(batch):
-                continue
+        read = parquet.iter_batches(batch_size=size, columns=list(sources.values()))
+        for batch in _rebatched(read, size, start):
             arrays = []
             for field in file.columns:
                 if field.name not in sources:
@@ -328,6 +278,26 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
                 arrays.append(found)
             number += len(batch)
             yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
+
+
+def _rebatched(
+    batches: Iterable[pa.RecordBatch], size: int, start: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows from `start` on, exactly `size` a batch but for the last: row groups cut them too."""
+    waiting: list[pa.RecordBatch] = []
+    rows = -start
+    for batch in batches:
+        rows += len(batch)
+        if rows <= 0:
+            continue
+        waiting.append(batch.slice(max(len(batch) - rows, 0)) if not waiting else batch)
+        while rows >= size:
+            joined = pa.concat_batches(waiting)
+            yield joined.slice(0, size)
+            waiting = [joined.slice(size)]
+            rows -= size
+    if rows > 0:
+        yield pa.concat_batches(waiting)
 
 
 def _texts(found: pa.Array, path: Path, column: str) -> pa.Array:

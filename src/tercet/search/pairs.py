@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from tercet.search.staged import aside
@@ -169,18 +168,17 @@ def _above(rows: Block, columns: Block, floor: float, top: int | None) -> Record
 
     With `top`, pairs that cannot be among the `top` best of these blocks are left out.
     """
-    # Copied, since torch takes no array that is mapped for reading only.
-    products = torch.tensor(rows.vectors) @ torch.tensor(columns.vectors).T
+    products = rows.vectors @ columns.vectors.T
     if rows.start == columns.start:
-        products.masked_fill_(torch.ones_like(products, dtype=torch.bool).tril_(), -2.0)
+        products[np.tri(len(products), dtype=np.bool_)] = -2.0
     floor = max(floor, -1.5)
     if float(products.max()) < floor - SLACK:
         return np.empty(0, RECORD)
     near = products >= floor - SLACK
-    if top is not None and int(near.sum()) > 2 * top:
-        floor = max(floor, float(products[near].topk(top).values[-1]) - SLACK)
+    if top is not None and np.count_nonzero(near) > 2 * top:
+        floor = max(floor, float(np.partition(products[near], -top)[-top]) - SLACK)
         near = products >= floor - SLACK
-    first, second = (place.numpy() for place in torch.nonzero(near, as_tuple=True))
+    first, second = np.nonzero(near)
     found = np.empty(len(first), RECORD)
     found["first"] = rows.start + first
     found["second"] = columns.start + second
