@@ -469,7 +469,10 @@ def test_held_out_rows_never_train(
         return loss(self, batch)
 
     monkeypatch.setattr(Losses, "loss", noted)
-    train({"sentiment": {**SENTIMENT, "held_out": 0.25}})
+    phrases = {"like": "sentiment", "data": {"layout": "cs224n-sst", "limit": 30}}
+    train({"sentiment": {**SENTIMENT, "held_out": 0.25}, "phrases": phrases})
+    # The same sentences come again under another name, and these too are left out.
+    assert 0 < len(seen[0].tables["phrases"]) <= 24
     lines = seen[0].tables["sentiment"].lines
     left_out = held_out_rows(24, share=0.25)
     assert len(lines) == 18

@@ -15,6 +15,7 @@ from tercet.evaluate.temperature import held_out_rows
 from tercet.infer.engine import Engine
 from tercet.recipe import Recipe
 from tercet.train.head_loss import Targets
+from tercet.train.holding_out import rows_apart
 from tercet.train.listener import Listener
 from tercet.train.pairing import make_pairs
 from tercet.train.teaching import Teachers
@@ -55,14 +56,27 @@ class Preparation:
             )
             self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
             return table.paired(first, second), [(0, first), (0, second)]
-        rows = np.arange(len(table))
-        if task.held_out > 0.0:
-            rows = np.setdiff1d(rows, held_out_rows(len(table), share=task.held_out))
-            if not len(rows):
-                raise TercetError(f"Task `{name}`: `held_out` leaves no row to train on.")
+        rows = self._rows_to_train_on(name, len(table))
+        if not len(rows):
+            raise TercetError(f"Task `{name}`: `held_out` leaves no row to train on.")
+        if len(rows) < len(table):
             self._listener.say(f"{name}: {len(table) - len(rows):,} rows held out.")
             table = table.take(rows)
         return table, [(column, rows) for column in range(len(table.columns))]
+
+    def _rows_to_train_on(self, name: str, count: int) -> Rows:
+        """All rows but those held out, or that tell of those held out by the task this is like."""
+        task = self._tasks[name]
+        rows = np.arange(count)
+        if task.held_out > 0.0:
+            return np.setdiff1d(rows, held_out_rows(count, share=task.held_out))
+        other = self._tasks[task.like] if task.like is not None else task
+        if other.held_out == 0.0:
+            return rows
+        known = read_examples(other, "train", self._data).texts
+        kept = held_out_rows(len(known[0]), share=other.held_out)
+        held_out = [[column[row] for row in kept.tolist()] for column in known]
+        return rows_apart(read_examples(task, "train", self._data).texts, held_out)
 
     def _ask(self, teachers: Teachers, name: str, columns: list[tuple[int, Rows]]) -> Targets:
         task = self._tasks[name]
