@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
-PHASES, EXAMPLES, CASES = ("coverage,fuzzing", 600, 5000) if WHOLE else ("fuzzing", 15, 150)
+PHASES, EXAMPLES, CASES = ("coverage,fuzzing", 600, 5000) if WHOLE else ("fuzzing", 20, 150)
 """Requests that go through every rule, random ones to each endpoint, and how many at least."""
 
 # Which gears and inputs fit depends on the task, which a document cannot say.
