@@ -1,0 +1,197 @@
+"""Embedding at scale on this machine: the local engine's curve, and Ray with what may die, killed.
+
+    python benchmarks/scale.py [ENCODER] [ROWS]
+
+The local engine embeds ROWS / 100, ROWS / 10 and ROWS rows, each in a process of its own, whose
+rate and greatest memory are told. Then a Ray cluster of three nodes on this machine, one processor
+each, embeds the ROWS rows, and a node is killed when a third is done; the rate is set against the
+local engine's. Last, a driver is killed at half of ROWS / 10 rows and its command is given again.
+Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample, each with
+the number of its row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from embed import sentences
+
+from tercet.weights import resolve
+
+ROWS = 10_000
+SMALL_PART = 128
+LOCAL = """
+import sys, time
+from tercet.model import load
+from tercet.search.embed import embed_file
+from tercet.search.identity import identify
+source, out, folder = sys.argv[1:]
+model = load(folder, device="cpu")
+start = time.perf_counter()
+embed_file(source, out, model=model, identity=identify(model, folder))
+print(time.perf_counter() - start)
+"""
+RAY = """
+import json, sys
+from tercet.search import ray_corpus
+from tercet.search.ray_engine import embed_with_ray
+part, arguments = int(sys.argv[1]), json.loads(sys.argv[2])
+ray_corpus.SMALLEST = part
+# sys.stdout is Ray's meanwhile.
+tell = lambda *told: print(*told, file=sys.__stdout__, flush=True)
+embed_with_ray(**arguments, progress=tell, say=tell)
+"""
+
+
+def write_corpus(path: Path, rows: int) -> None:
+    """Rows with an id and a sentence that no other row has."""
+    known = sentences()
+    texts = [f"{known[row % len(known)]} {row}" for row in range(rows)]
+    pq.write_table(pa.table({"id": [f"r{row}" for row in range(rows)], "text": texts}), path)
+
+
+def local(source: Path, out: Path, folder: Path) -> tuple[float, float]:
+    """Seconds of embedding and writing, and the process's greatest memory in MB."""
+    command = [sys.executable, "-c", LOCAL, str(source), str(out), str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    told = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    return float(told), usage.ru_maxrss / 1024
+
+
+def start_driver(part: int, source: Path, out: Path, folder: Path, address: str) -> Any:
+    arguments = {
+        "source": str(source),
+        "out": str(out),
+        "model": str(folder),
+        "column": "text",
+        "address": address,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", RAY, str(part), json.dumps(arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def progress_of(driver: Any) -> Any:
+    """Rows done and rows in all, as the driver tells them."""
+    for line in driver.stdout:
+        words = line.split()
+        if len(words) == 2 and all(word.isdecimal() for word in words):
+            yield int(words[0]), int(words[1])
+
+
+def kill_a_node(cluster: Any, source: Path, out: Path, folder: Path) -> dict[str, float]:
+    """Embed by Ray; a node dies when a third is done. Seconds until the first part and in all."""
+    start = time.perf_counter()
+    node = cluster.list_all_nodes()[-1]
+    found: dict[str, float] = {}
+    driver = start_driver(2048, source, out, folder, cluster.address)
+    for done, total in progress_of(driver):
+        now = time.perf_counter() - start
+        if done and "first" not in found:
+            found |= {"first": now, "first rows": done}
+        if done >= total / 3 and "killed" not in found:
+            cluster.remove_node(node, allow_graceful=False)
+            found |= {"killed": now, "killed rows": done}
+    assert driver.wait() == 0
+    return found | {"all": time.perf_counter() - start}
+
+
+def kill_the_driver(cluster: Any, source: Path, out: Path, folder: Path) -> dict[str, int]:
+    """Parts in all, finished when the driver died, and of those written again afterwards."""
+    driver = start_driver(SMALL_PART, source, out, folder, cluster.address)
+    for done, total in progress_of(driver):
+        if done >= total / 2:
+            driver.kill()
+            break
+    driver.wait()
+    time.sleep(2.0)
+    work = out.with_name(out.name + ".work") / "ray"
+    before = {path: path.stat().st_mtime_ns for path in work.glob("0*.json")}
+    driver = start_driver(SMALL_PART, source, out, folder, cluster.address)
+    after = before
+    for done, total in progress_of(driver):
+        if done == total:
+            after = {path: path.stat().st_mtime_ns for path in before}
+    assert driver.wait() == 0
+    again = sum(after[path] != before[path] for path in before)
+    return {"parts": -(-total // SMALL_PART), "finished": len(before), "again": again}
+
+
+def compare(ours: Path, theirs: Path) -> tuple[int, int, float]:
+    """Rows, ids that are missing or not in their place, and the greatest difference of vectors."""
+    one, other = pq.read_table(ours), pq.read_table(theirs)
+    ids, wanted = one.column("id").to_pylist(), other.column("id").to_pylist()
+    wrong = abs(len(ids) - len(wanted)) + sum(a != b for a, b in zip(ids, wanted, strict=False))
+    flat = [table.column("vector").combine_chunks().flatten().to_numpy() for table in (one, other)]
+    return len(ids), wrong, float(np.abs(flat[0] - flat[1]).max())
+
+
+def main() -> None:
+    folder = resolve(sys.argv[1] if len(sys.argv) > 1 else "all-minilm-l6-v2")
+    rows = int(sys.argv[2]) if len(sys.argv) > 2 else ROWS
+    with tempfile.TemporaryDirectory() as scratch:
+        measure(folder, rows, Path(scratch))
+
+
+def measure(folder: Path, rows: int, scratch: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    corpora = {count: scratch / f"{count}.parquet" for count in (rows // 100, rows // 10, rows)}
+    outs = {count: scratch / f"local-{count}.parquet" for count in corpora}
+    print("engine\trows\tseconds\trows/s\tgreatest memory MB\toutput MB")
+    seconds = 0.0
+    for count, source in corpora.items():
+        write_corpus(source, count)
+        seconds, memory = local(source, outs[count], folder)
+        size = outs[count].stat().st_size / 1e6
+        line = f"{count}\t{seconds:.1f}\t{count / seconds:.0f}\t{memory:.0f}\t{size:.1f}"
+        print(f"local\t{line}", flush=True)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
+    cluster.add_node(num_cpus=1)
+    cluster.add_node(num_cpus=1)
+    try:
+        told = kill_a_node(cluster, corpora[rows], scratch / "ray.parquet", folder)
+        found = compare(scratch / "ray.parquet", outs[rows])
+        small = rows // 10
+        parts = kill_the_driver(cluster, corpora[small], scratch / "again.parquet", folder)
+        found_again = compare(scratch / "again.parquet", outs[small])
+    finally:
+        cluster.shutdown()
+    steady = (told["killed rows"] - told["first rows"]) / (told["killed"] - told["first"])
+    after = (rows - told["killed rows"]) / (told["all"] - told["killed"])
+    print(f"ray, 3 nodes, 1 killed\t{rows}\t{told['all']:.1f}\t{rows / told['all']:.0f}")
+    print(f"seconds until the first part\t{told['first']:.1f}")
+    print(f"rows/s with three nodes\t{steady:.0f}")
+    print(f"rows done when a node was killed\t{told['killed rows']:.0f}")
+    print(f"rows/s from then to the end\t{after:.0f}")
+    print(f"ratio of ray to local, whole command\t{seconds / told['all']:.2f}")
+    print(f"rows, ids out of place, greatest difference of vectors\t{told_of(found)}")
+    print(f"driver killed: parts, finished then, embedded again\t{list(parts.values())}")
+    print(f"rows, ids out of place, greatest difference of vectors\t{told_of(found_again)}")
+
+
+def told_of(found: tuple[int, int, float]) -> str:
+    return f"{found[0]}, {found[1]}, {found[2]:.1e}"
+
+
+if __name__ == "__main__":
+    main()
