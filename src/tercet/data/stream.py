@@ -79,6 +79,18 @@ class TextFile:
         yield from read(self, size, start)
 
 
+def read_ids(path: str | Path, id_column: Column | None = None) -> list[str]:
+    """The ids that a file lists: of a column, of a column called `id`, or of the only one."""
+    path = find_file(path)
+    names = column_names(path)
+    if id_column is None:
+        id_column = ID if ID in names or len(names) > 1 else 1
+    reading = guess_columns(path, texts=[id_column]).reading
+    place = find_column(id_column, column_names(path, reading), path=path)
+    values = _values(path, [Place(names[place], ID)], reading)
+    return [as_string(value) for _, (value,) in values if value is not None]
+
+
 def _choose(
     path: Path, column: Column | None, id_column: Column | None
 ) -> tuple[tuple[Place, ...], Reading]:
