@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tercet
-from tercet.recipe import BundledRecipe, Recipe, bundled
+from tercet.recipe import BundledRecipe, Recipe, bundled, find_bundled
 from tercet.train.listener import Silent
 from tercet.train.run import train_recipe
 
@@ -59,13 +59,23 @@ def write_bare(path: Path, rows: list[tuple[str, ...]]) -> None:
     path.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
 
 
-def shortened(bundle: BundledRecipe, encoder: Path) -> Recipe:
-    """The recipe on a tiny encoder and few rows, two steps a stage; all else as it is."""
+def shortened(bundle: BundledRecipe, encoder: Path, *, teachers: Path) -> Recipe:
+    """The recipe on a tiny encoder and few rows, two steps a stage; all else as it is.
+
+    teachers: where those that recipes make lie, by name
+    """
     tree: dict[str, Any] = tomllib.loads(bundle.text)
     tree["encoder"] |= {"name": str(encoder), "max_tokens": 24}
+    if "widths" in tree["encoder"]:
+        tree["encoder"]["widths"] = [8, 16]
     tree["checkpoint"] = {"every": 0}
     for task in tree["tasks"].values():
         task["data"]["limit"] = ROWS
+        if "pairs" in task["data"]:
+            task["data"]["pairs"] = {"random": 4, "nearest": 8, "among": 2}
+        if (teacher := task.get("teacher")) is not None:
+            made = teachers / teacher["recipe"] if "recipe" in teacher else encoder
+            teacher["folder"] = str(made)
     for stage in tree["stages"]:
         stage.pop("epochs", None)
         stage |= {"steps": 2, "batch": 4}
@@ -77,17 +87,35 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="module")
+def teachers(
+    tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, data: Path, cache: Path
+) -> Path:
+    """The runs of all recipes that teach in others."""
+    folder = tmp_path_factory.mktemp("teachers")
+    tasks = [task for bundle in bundled() for task in bundle.parse().tasks.values()]
+    names = {task.teacher.recipe for task in tasks if task.teacher and task.teacher.recipe}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERCET_CACHE", str(cache))
+        for name in sorted(names):
+            recipe = shortened(find_bundled(name), tiny_encoder, teachers=folder)
+            out = folder / name
+            train_recipe(recipe, data=data, out=out, device="cpu", listener=Silent())
+    return folder
+
+
 @pytest.mark.parametrize("bundle", bundled(), ids=lambda bundle: bundle.name)
 def test_every_recipe_trains_saves_loads_and_predicts(
     bundle: BundledRecipe,
     tiny_encoder: Path,
     data: Path,
     cache: Path,
+    teachers: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TERCET_CACHE", str(cache))
-    recipe = shortened(bundle, tiny_encoder)
+    recipe = shortened(bundle, tiny_encoder, teachers=teachers)
     result = train_recipe(recipe, data=data, out=tmp_path / "run", device="cpu", listener=Silent())
     assert result is not None
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -96,7 +124,7 @@ def test_every_recipe_trains_saves_loads_and_predicts(
     model = tercet.load(tmp_path / "run" / "model")
     assert np.isfinite(model.embed(SENTENCES[:2])).all()
     for name, task in recipe.tasks.items():
-        if task.predicts:
+        if task.answers:
             inputs: Any = (
                 SENTENCES[:3] if task.single else list(zip(WORDS, SENTENCES, strict=False))
             )

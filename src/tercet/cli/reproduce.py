@@ -30,6 +30,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds each.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Train the teachers of the recipes first.")
+    ] = False,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
@@ -50,7 +53,14 @@ def reproduce(
     every = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
     out.mkdir(parents=True, exist_ok=True)
     outcomes = run_all(
-        chosen, data=data or Path(), out=out, seeds=seeds, jobs=jobs, changes=every, tell=_tell
+        chosen,
+        data=data or Path(),
+        out=out,
+        seeds=seeds,
+        jobs=jobs,
+        changes=every,
+        from_scratch=from_scratch,
+        tell=_tell,
     )
     rows = build_rows(outcomes, out)
     write_table(rows, out, facts=facts_of(encoder=encoder, seeds=seeds, changes=changes or []))

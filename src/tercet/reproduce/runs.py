@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tercet.errors import TercetError
-from tercet.recipe import bundled
+from tercet.recipe import bundled, find_bundled
+from tercet.specs import TeacherSpec
 
 FIRST_SEED = 11711
+_DEEPEST = 8  # teachers of teachers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +67,84 @@ def run_all(
     seeds: int,
     jobs: int,
     changes: Sequence[str],
+    from_scratch: bool = False,
     tell: Callable[[Outcome, int, int], None],
 ) -> list[Outcome]:
     """Train every recipe with every seed, `jobs` at once; those that are done are not done again.
 
     changes: `a.b=c` overrides of all recipes
+    from_scratch: train the teachers of all recipes first, each where its recipe is named
     tell: told each outcome, how many there are by now, and how many there will be
     """
     experiments = [Experiment(name, FIRST_SEED + i) for name in names for i in range(seeds)]
+    turns = in_turns(experiments) if from_scratch else [experiments]
+    total = sum(map(len, turns))
     outcomes: list[Outcome] = []
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting: list[Future[Outcome]] = [
-            pool.submit(_run, one, data=data, out=out, changes=changes) for one in experiments
+
+    def heard(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        tell(outcome, len(outcomes), total)
+
+    for turn in turns:
+        own = {one: teacher_changes(one, out) if from_scratch else [] for one in turn}
+        works = [
+            partial(_run, one, data=data, out=out, changes=[*changes, *own[one]]) for one in turn
         ]
+        _at_once(works, jobs=jobs, heard=heard)
+    order = {one: place for place, one in enumerate(one for turn in turns for one in turn)}
+    return sorted(outcomes, key=lambda outcome: order[outcome.experiment])
+
+
+def in_turns(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Experiments in an order in which all teachers come before those whom they teach."""
+    turns = [list(experiments)]
+    while True:
+        teachers = [teacher for one in turns[0] for teacher in _teachers(one.name)]
+        if not teachers:
+            break
+        turns.insert(0, list(dict.fromkeys(teachers)))
+        if len(turns) > _DEEPEST:
+            raise TercetError(f"{experiments[0].name}: its teachers teach each other in a circle.")
+    done: set[Experiment] = set()
+    for turn in turns:
+        turn[:] = [one for one in turn if one not in done]
+        done |= set(turn)
+    return turns
+
+
+def teacher_changes(experiment: Experiment, out: Path) -> list[str]:
+    """Overrides that let a recipe learn from the teachers that were trained under `out`."""
+    return [
+        f"tasks.{name}.teacher.folder="
+        + json.dumps([str(teacher.folder(out).resolve()) for teacher in _ensemble(task.teacher)])
+        for name, task in find_bundled(experiment.name).parse().tasks.items()
+        if task.teacher is not None and task.teacher.recipe is not None
+    ]
+
+
+def _teachers(name: str) -> list[Experiment]:
+    tasks = find_bundled(name).parse().tasks.values()
+    return [one for task in tasks if task.teacher is not None for one in _ensemble(task.teacher)]
+
+
+def _ensemble(teacher: TeacherSpec) -> list[Experiment]:
+    """As many seeds of a teacher's recipe as the recipe that it teaches in names folders."""
+    if teacher.recipe is None:
+        return []
+    return [Experiment(teacher.recipe, FIRST_SEED + i) for i in range(len(teacher.folder))]
+
+
+def _at_once(
+    works: Sequence[Callable[[], Outcome]], *, jobs: int, heard: Callable[[Outcome], None]
+) -> None:
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting: list[Future[Outcome]] = [pool.submit(work) for work in works]
         try:
             for done in as_completed(waiting):
-                outcomes.append(done.result())
-                tell(outcomes[-1], len(outcomes), len(experiments))
+                heard(done.result())
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    order = {experiment: place for place, experiment in enumerate(experiments)}
-    return sorted(outcomes, key=lambda outcome: order[outcome.experiment])
 
 
 def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str]) -> Outcome:
