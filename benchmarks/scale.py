@@ -95,10 +95,9 @@ def progress_of(driver: Any) -> Any:
             yield int(words[0]), int(words[1])
 
 
-def kill_a_node(cluster: Any, source: Path, out: Path, folder: Path) -> dict[str, float]:
+def kill_a_node(cluster: Any, node: Any, source: Path, out: Path, folder: Path) -> dict[str, float]:
     """Embed by Ray; a node dies when a third is done. Seconds until the first part and in all."""
     start = time.perf_counter()
-    node = cluster.list_all_nodes()[-1]
     found: dict[str, float] = {}
     driver = start_driver(2048, source, out, folder, cluster.address)
     for done, total in progress_of(driver):
@@ -167,9 +166,9 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
         initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
     )
     cluster.add_node(num_cpus=1)
-    cluster.add_node(num_cpus=1)
+    node = cluster.add_node(num_cpus=1)
     try:
-        told = kill_a_node(cluster, corpora[rows], scratch / "ray.parquet", folder)
+        told = kill_a_node(cluster, node, corpora[rows], scratch / "ray.parquet", folder)
         found = compare(scratch / "ray.parquet", outs[rows])
         small = rows // 10
         parts = kill_the_driver(cluster, corpora[small], scratch / "again.parquet", folder)
