@@ -6,8 +6,8 @@ The local engine embeds ROWS / 100, ROWS / 10 and ROWS rows, each in a process o
 rate and greatest memory are told. Then a Ray cluster of three nodes on this machine, one processor
 each, embeds the ROWS rows, and a node is killed when a third is done; the rate is set against the
 local engine's. Last, a driver is killed at half of ROWS / 10 rows and its command is given again.
-Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample, each with
-the number of its row.
+Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample: of each the
+first five words, and the number of its row.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from embed import sentences
 
+from tercet.text.tokenizer import Tokenizer
 from tercet.weights import resolve
 
 ROWS = 10_000
 SMALL_PART = 128
+WORDS = 5
+SAMPLE = 2_000
 LOCAL = """
 import sys, time
 from tercet.model import load
@@ -56,8 +59,16 @@ embed_with_ray(**arguments, progress=tell, say=tell)
 def write_corpus(path: Path, rows: int) -> None:
     """Rows with an id and a sentence that no other row has."""
     known = sentences()
-    texts = [f"{known[row % len(known)]} {row}" for row in range(rows)]
+    starts = [" ".join(text.split()[:WORDS]) for text in known]
+    texts = [f"{starts[row % len(starts)]} {row}" for row in range(rows)]
     pq.write_table(pa.table({"id": [f"r{row}" for row in range(rows)], "text": texts}), path)
+
+
+def tokens(path: Path, folder: Path) -> float:
+    """How many a sentence has on average, special ones among them."""
+    texts = pq.read_table(path).column("text").to_pylist()[:SAMPLE]
+    found = Tokenizer.load(folder).encode(texts, max_tokens=128)
+    return len(found.ids) / len(texts)
 
 
 def local(source: Path, out: Path, folder: Path) -> tuple[float, float]:
@@ -153,6 +164,8 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
 
     corpora = {count: scratch / f"{count}.parquet" for count in (rows // 100, rows // 10, rows)}
     outs = {count: scratch / f"local-{count}.parquet" for count in corpora}
+    write_corpus(corpora[rows], rows)
+    print(f"tokens a sentence\t{tokens(corpora[rows], folder):.1f}")
     print("engine\trows\tseconds\trows/s\tgreatest memory MB\toutput MB")
     seconds = 0.0
     for count, source in corpora.items():
