@@ -180,7 +180,12 @@ class Server:
 
 @contextmanager
 def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"},
+    )
     try:
         deadline = time.monotonic() + READY
         while not healthy(port):
@@ -207,18 +212,9 @@ def ours(model: Path, port: int) -> list[str]:
 
 
 def peers(venv: Path, model: Path, port: int) -> list[str]:
-    options = ["--model-id", str(model), "--served-model-name", model.name, "--device", "cpu"]
-    options += [
-        "--engine",
-        "torch",
-        "--port",
-        str(port),
-        "--url-prefix",
-        "",
-        "--log-level",
-        "error",
-    ]
-    return [str(venv / "bin" / "infinity_emb"), "v2", *options]
+    command = f"v2 --device cpu --engine torch --url-prefix /v1 --log-level error --port {port}"
+    named = ["--model-id", str(model), "--served-model-name", model.name]
+    return [str(venv / "bin" / "infinity_emb"), *command.split(), *named]
 
 
 def request(path: str, body: dict[str, object]) -> bytes:

@@ -17,6 +17,16 @@ def test_embed_equals_the_model(server: Any, model: Model) -> None:
     assert server.post("/embed", {"inputs": TEXTS[0]}).json() == told[:1]
 
 
+def test_a_long_answer_is_as_exact_as_a_short_one(serve: Any, model: Model) -> None:
+    texts = [f"film {number}" for number in range(100)]
+    server = serve(inputs=100)
+    wanted = model.embed(texts)
+    told = server.post("/embed", {"inputs": texts}).json()
+    assert np.abs(np.array(told) - wanted).max() < 1e-6
+    told = server.post("/v1/embeddings", {"model": "small", "input": texts}).json()["data"]
+    assert np.abs(np.array([entry["embedding"] for entry in told]) - wanted).max() < 1e-6
+
+
 def test_embed_leaves_vectors_as_pooled_when_asked(server: Any, model: Model) -> None:
     told = np.array(server.post("/embed", {"inputs": TEXTS, "normalize": False}).json())
     assert np.allclose(told, model.engine.vectors(model.pieces(TEXTS)), atol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -22,6 +24,8 @@ from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import Asked, Facts, Service
 
 JSON = b"application/json"
+FEW = 64
+"""Vectors that are written as JSON within a few milliseconds."""
 SHAPE = "shape:"
 """Begins the names of the shapes that a field may have, which are no part of where a fault is."""
 
@@ -123,6 +127,12 @@ def asked(request: Request, field: str, truncate: bool | None) -> Asked:
 def numbers(vector: Floats) -> bytes:
     """A vector [width] as a JSON list; eight decimals hold more than float32 does here."""
     return to_json(np.round(vector.astype(np.float64), 8).tolist())
+
+
+async def write(vectors: Floats, build: Callable[[], bytes]) -> Response:
+    """An answer that is mostly vectors; a long one is written in a thread, as others wait."""
+    body = build() if len(vectors) <= FEW else await asyncio.to_thread(build)
+    return Response(body, media_type="application/json")
 
 
 def responses(

@@ -24,6 +24,7 @@ from tercet.serve.exchange import (
     numbers,
     read,
     responses,
+    write,
 )
 from tercet.serve.forms import search
 from tercet.serve.service import Asked, Service
@@ -91,8 +92,7 @@ async def embed(request: Request) -> Response:
     pieces = await service.input_pieces(body.inputs, "inputs")
     taken = asked(request, "inputs", body.truncate)
     vectors = await service.vectors(pieces, taken, width=body.dimensions, normalize=body.normalize)
-    content = b"[" + b",".join(map(numbers, vectors)) + b"]"
-    return Response(content, media_type="application/json")
+    return await write(vectors, lambda: b"[" + b",".join(map(numbers, vectors)) + b"]")
 
 
 @router.post("/similarity", openapi_extra=body_of(SimilarityBody), responses=responses(Cosines))

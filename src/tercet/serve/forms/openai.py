@@ -21,6 +21,7 @@ from tercet.serve.exchange import (
     numbers,
     read,
     responses,
+    write,
 )
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import Service
@@ -98,10 +99,8 @@ async def embeddings(request: Request) -> Response:
     pieces = await service.input_pieces(body.input, "input")
     taken = asked(request, "input", None)
     vectors = await service.vectors(pieces, taken, width=body.dimensions)
-    return Response(
-        _content(vectors, service.name, taken.facts.tokens, as_text=body.encoding_format),
-        media_type="application/json",
-    )
+    tokens, form = taken.facts.tokens, body.encoding_format
+    return await write(vectors, lambda: _content(vectors, service.name, tokens, form=form))
 
 
 @router.get("/models", responses=responses(ServedModels, Errors, reads=False))
@@ -112,9 +111,9 @@ async def models(request: Request) -> Response:
     return answer({"object": "list", "data": [served]})
 
 
-def _content(vectors: Floats, model: str, tokens: int, *, as_text: str) -> bytes:
+def _content(vectors: Floats, model: str, tokens: int, *, form: str) -> bytes:
     """The answer, laid together by hand: a vector is most of it."""
-    rows = [_base64(row) if as_text == "base64" else numbers(row) for row in vectors]
+    rows = [_base64(row) if form == "base64" else numbers(row) for row in vectors]
     entries = b",".join(
         b'{"object":"embedding","index":%d,"embedding":%s}' % entry for entry in enumerate(rows)
     )

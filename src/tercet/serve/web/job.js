@@ -1,6 +1,7 @@
 // A form that sends work to the server: runs it, stops it, and says how it goes.
 
 import { find } from "./dom.js";
+import { title } from "./format.js";
 import { Refused, Unanswered } from "./server.js";
 
 /** work: an async function of a watch, which goes along to the server; gives the last word */
@@ -57,7 +58,7 @@ function makeVoice(status) {
   return {
     say: (text) => show(text),
     fail: (text) => show(text, "failed"),
-    progress: (done, total) => show(`Read ${done} of ${total}.`),
+    progress: (what, done, total) => show(`${title(what)}: ${done} of ${total}.`),
     waiting: (left) => show("The server is busy. It is asked again by itself,", "busy", `in ${left} s.`),
   };
 }

@@ -6,6 +6,7 @@ import { percent } from "./format.js";
 const WIDTH = 560;
 const HEIGHT = 400;
 const MARGIN = 26;
+const CROWD = 200;
 // One for each group, so that colour is not all that tells groups apart.
 const SHAPES = [
   "M0 7L6.5-5H-6.5Z",
@@ -25,20 +26,23 @@ export function sentenceMap({ points, groups, shares }) {
   const line = make("p", { class: "pointed" }, "Point at a mark, or walk with the arrow keys, to read its sentence.");
   const spots = fit(points.map(({ place }) => place));
   const marks = points.map((point, number) => pointMark(point, spots[number], groups.length));
+  // Drawn last, so that no other mark covers it.
+  const ring = makeSvg("circle", { class: "ring", r: 10, "aria-hidden": "true" });
   const plane = makeSvg(
     "svg",
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "group",
+      class: points.length > CROWD ? "crowded" : "",
       "aria-label": `Map of ${points.length} sentences; arrow keys walk from one to the next`,
     },
     ...marks,
+    ring,
   );
   const show = (number) => {
-    marks.forEach((mark, other) => {
-      mark.classList.toggle("shown", other === number);
-      mark.setAttribute("tabindex", other === number ? "0" : "-1");
-    });
+    marks.forEach((mark, other) => mark.setAttribute("tabindex", other === number ? "0" : "-1"));
+    ring.setAttribute("transform", marks[number].getAttribute("transform"));
+    ring.classList.add("shown");
     const { text, note } = points[number];
     line.replaceChildren(text, ...(note ? [" ", make("span", { class: "note" }, note)] : []));
   };

@@ -28,7 +28,7 @@ export class Server {
 
   /** Probabilities of the classes, or a grade, for each input: a text, or a list of two. */
   async predict(task, inputs, { gear = null, watch }) {
-    const answers = await this.#inParts(inputs, watch, (part) =>
+    const answers = await this.#inParts(inputs, task.name, watch, (part) =>
       this.#ask(`predict/${encodeURIComponent(task.name)}`, { inputs: part, mode: gear }, watch, part),
     );
     if (answers.some(({ truncated }) => truncated > 0)) watch.cut(this.#info.tercet.limits.tokens);
@@ -38,7 +38,7 @@ export class Server {
   /** Vectors of length 1, each a Float32Array. */
   async embed(texts, { watch }) {
     const settings = { model: this.#info.model_id, encoding_format: "base64" };
-    const answers = await this.#inParts(texts, watch, (part) =>
+    const answers = await this.#inParts(texts, "vectors", watch, (part) =>
       this.#ask("v1/embeddings", { input: part, ...settings }, watch, part),
     );
     return answers.flatMap(({ data }) => data).map(({ embedding }) => floats(embedding));
@@ -50,11 +50,11 @@ export class Server {
     return results[0];
   }
 
-  async #inParts(inputs, { progress }, send) {
+  async #inParts(inputs, what, { progress }, send) {
     const answers = [];
     let done = 0;
     for (const part of parts(inputs, this.#info.tercet.limits)) {
-      if (part.length < inputs.length) progress(done, inputs.length);
+      if (part.length < inputs.length) progress(what, done, inputs.length);
       answers.push(await send(part));
       done += part.length;
     }
