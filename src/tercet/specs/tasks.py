@@ -83,6 +83,9 @@ class TaskSpec(Spec):
     """A random part of the training rows for each pass; all of them when left out."""
     batch: Count | None = None
     """Rows a batch, where it differs from the stage's."""
+    chunk: Count | None = None
+    """Of a contrastive task: rows that are encoded at once, where a batch has more; memory then
+    grows with this and not with the batch (GradCache)."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
     """Where its rows are cut while training, if earlier than `encoder.max_tokens` says."""
     weight: Positive = 1.0
@@ -131,6 +134,12 @@ class TaskSpec(Spec):
     def chosen_metric(self) -> Metric:
         return self.metric or self.metrics[0]
 
+    def without_places(self) -> Self:
+        """The same without the teachers' folders, to be shared with others."""
+        if self.teacher is None:
+            return self
+        return self.model_copy(update={"teacher": self.teacher.without_places()})
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if not self.gears and self.like is not None:
@@ -143,6 +152,9 @@ class TaskSpec(Spec):
             raise ValueError("`labels` names a class twice")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
+        contrastive = [isinstance(spec.objective, ON_VECTORS) for spec in self.gears.values()]
+        if self.chunk is not None and contrastive != [True]:
+            raise ValueError("`chunk` needs one gear whose objective compares vectors")
         _check_sources(self)
         for gear, spec in self.gears.items():
             _check_gear(self, gear, spec)

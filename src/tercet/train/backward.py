@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.train.grad_cache import GradCache
 from tercet.train.gradients import GradientRows
 from tercet.train.graphs import Graphs
 from tercet.train.losses import Losses
@@ -86,7 +89,7 @@ class Backward:
 
         step: of the run; what is random depends on nothing but the seed, it, and the rank
         """
-        self._seed(step, rank=self._world.rank)
+        self._seed(step, self._world.rank)
         self.rows.clear()
         losses = []
         encoder = self._losses.network.encoder
@@ -94,7 +97,7 @@ class Backward:
             for number, draw in enumerate(draws):
                 row = number if self.surgeon is not None else 0
                 self.rows.write_to(row, task=draw.task)
-                losses.append(self._backward(draw, row=row))
+                losses.append(self._backward(draw, row=row, step=step))
         found = torch.stack(losses)
         self._world.sum_(found)
         self.rows.add_over_ranks(self._world)
@@ -102,32 +105,45 @@ class Backward:
             return found, None
         gramian = self.rows.gramian(len(draws))
         # Some algorithms draw a random order of tasks: every process must draw the same.
-        self._seed(step, rank=0)
+        self._seed(step, 0)
         self.rows.combine(self.surgeon.weights(gramian))
         return found, cosines(gramian)
 
-    def _backward(self, draw: Draw, *, row: int) -> Tensor:
+    def _backward(self, draw: Draw, *, row: int, step: int) -> Tensor:
         """Add the gradient of a draw to where `.grad` points now; its loss, without the graph."""
-        task = self._recipe.tasks[draw.task]
-        size = task.batch or self._stage.batch
-        device = self._world.device
-        whole = torch.zeros((), device=device)
+        size = self._recipe.tasks[draw.task].batch or self._stage.batch
+        whole = torch.zeros((), device=self._world.device)
         for begin in range(0, len(draw.rows), size):
             rows = draw.rows[begin : begin + size]
-            batch = self._losses.batch(draw.task, rows, total=len(draw.rows))
-            if self._graphs is not None:
-                whole += self._graphs.backward(batch, weight=task.weight, row=row)
-                continue
-            with torch.autocast(device.type, torch.bfloat16, enabled=self._is_bf16):
-                loss = self._losses.loss(batch)
-            torch.autograd.backward(loss * task.weight)
-            whole += loss.detach()
+            whole += self._batch_backward(draw, rows, row=row, place=(step, begin))
         return whole
 
-    def _seed(self, step: int, *, rank: int) -> None:
-        words = np.random.SeedSequence([self._recipe.seed, step, rank])
-        seed = int(words.generate_state(1, np.uint64)[0] >> 1)
+    def _batch_backward(
+        self, draw: Draw, rows: NDArray[np.int64], *, row: int, place: tuple[int, int]
+    ) -> Tensor:
+        """The same of one batch, which begins at a place (step, first row of the draw)."""
+        task, total = self._recipe.tasks[draw.task], len(draw.rows)
+        if task.chunk is not None and task.chunk < len(rows):
+            cache = GradCache(self._losses, self._is_bf16, partial(self._seed_chunk, place))
+            return cache.backward(
+                draw.task, rows, total=total, weight=task.weight, chunk=task.chunk
+            )
+        batch = self._losses.batch(draw.task, rows, total=total)
+        if self._graphs is not None:
+            return self._graphs.backward(batch, weight=task.weight, row=row)
+        with torch.autocast(self._world.device.type, torch.bfloat16, enabled=self._is_bf16):
+            loss = self._losses.loss(batch)
+        torch.autograd.backward(loss * task.weight)
+        return loss.detach()
+
+    def _seed(self, *words: int) -> None:
+        """What is random from here on depends on nothing but the recipe's seed and these."""
+        sequence = np.random.SeedSequence([self._recipe.seed, *words])
+        seed = int(sequence.generate_state(1, np.uint64)[0] >> 1)
         # What `torch.manual_seed` does, but not for every kind of device there is: that is slow.
         torch.default_generator.manual_seed(seed)
         if self._world.device.type == "cuda":
             torch.cuda.manual_seed(seed)
+
+    def _seed_chunk(self, place: tuple[int, int], number: int) -> None:
+        self._seed(*place, self._world.rank, number)

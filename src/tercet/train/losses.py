@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -60,11 +60,9 @@ class Losses:
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
-        bounds = self.world.bounds(len(rows))
-        first, last = bounds[self.world.rank], bounds[self.world.rank + 1]
-        own = rows[first:last]
+        share, own = self.share(task, rows, total=total)
         gears = self.tasks[task].gears if len(own) else ()
-        tokens = {gear: self._tokens(task, gear, own) for gear in gears}
+        tokens = {gear: self.tokens(task, gear, own) for gear in gears}
         known, taught = self.tables[task].labels, self.targets.get(task)
         labels = with_targets(
             None if known is None else known[own], None if taught is None else taught[own]
@@ -73,15 +71,24 @@ class Losses:
             if (objective := self.network.masked_objectives.get((task, gear))) is not None:
                 assert self.masking is not None
                 tokens[gear], labels = self.masking(tokens[gear], share=objective.share)
-        return Batch(
+        return replace(share, tokens=tokens, labels=labels)
+
+    def share(
+        self, task: str, rows: NDArray[np.int64], *, total: int
+    ) -> tuple[Batch, NDArray[np.int64]]:
+        """Where this process's rows stand in a batch, nothing read yet; and these rows."""
+        bounds = self.world.bounds(len(rows))
+        first, last = bounds[self.world.rank], bounds[self.world.rank + 1]
+        share = Batch(
             task=task,
-            tokens=tokens,
-            labels=labels,
+            tokens={},
+            labels=None,
             first=first,
-            own=len(own),
+            own=last - first,
             rows=len(rows),
             total=total,
         )
+        return share, rows[first:last]
 
     def loss(self, batch: Batch) -> Tensor:
         """The sum over this process's rows and the task's gears, divided by `batch.total`."""
@@ -145,7 +152,12 @@ class Losses:
         return [columns, *narrow]
 
     def _vector_loss(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> Tensor:
-        columns = self._columns(batch, gear, tokens)
+        if tokens is None:
+            return self.compare(batch, gear, self.no_columns(batch.task, gear))
+        return self.compare(batch, gear, self.network.columns(tokens, rows=batch.own))
+
+    def compare(self, batch: Batch, gear: Gear, columns: tuple[Tensor, ...]) -> Tensor:
+        """The loss on this process's vectors, [own rows, width] a column, among those of all."""
         candidates = self.world.gather(columns[1:], rows=batch.rows)
         objective = self.network.vector_objectives[batch.task, gear]
         whole_and_narrow = zip(self._narrowed(columns), self._narrowed(candidates), strict=True)
@@ -155,16 +167,15 @@ class Losses:
         ]
         return torch.stack(parts).mean()
 
-    def _columns(self, batch: Batch, gear: Gear, tokens: DeviceTokens | None) -> tuple[Tensor, ...]:
-        if tokens is not None:
-            return self.network.columns(tokens, rows=batch.own)
-        # A process without rows still takes part in gathering the others'.
-        count = 2 if self._is_twice(batch.task, gear) else len(self.tables[batch.task].columns)
+    def no_columns(self, task: str, gear: Gear) -> tuple[Tensor, ...]:
+        """What a process without rows takes part with in gathering the others'."""
+        count = 2 if self._is_twice(task, gear) else len(self.tables[task].columns)
         width = self.network.encoder.config.width
         empty = torch.zeros(0, width, device=self.world.device, requires_grad=True)
         return (empty,) * count
 
-    def _tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> Tokens:
+    def tokens(self, task: str, gear: Gear, own: NDArray[np.int64]) -> Tokens:
+        """What an objective reads of some rows in one gear."""
         longest = min(self.max_tokens, self.tasks[task].max_tokens or self.max_tokens)
         if self.tasks[task].gears[gear].r_drop > 0.0:
             own = np.concatenate([own, own])

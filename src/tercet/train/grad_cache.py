@@ -1,0 +1,61 @@
+"""GradCache: contrastive batches of any size in the memory of a chunk of them.
+
+Every text of the batch must be compared with every other, but not be encoded beside it. So chunks
+are encoded without graphs, the loss of all vectors gives each vector's gradient, and then each
+chunk is encoded again, with the same dropout, and takes its vectors' gradients on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.specs import Gear
+from tercet.train.losses import Losses
+
+
+@dataclass(frozen=True, slots=True)
+class GradCache:
+    """`seed` begins the randomness of a chunk, by its number: the same each time it is asked."""
+
+    losses: Losses
+    bf16: bool
+    seed: Callable[[int], None]
+
+    def backward(
+        self, task: str, rows: NDArray[np.int64], *, total: int, weight: float, chunk: int
+    ) -> Tensor:
+        """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
+        ((gear, spec),) = self.losses.tasks[task].gears.items()
+        batch, own = self.losses.share(task, rows, total=total)
+        chunks = [own[begin : begin + chunk] for begin in range(0, len(own), chunk)]
+        with torch.no_grad():
+            found = [self._columns(task, gear, part, n) for n, part in enumerate(chunks)]
+        found = found or [self.losses.no_columns(task, gear)]
+        columns = tuple(torch.cat(parts).requires_grad_() for parts in zip(*found, strict=True))
+        with self._autocast():
+            loss = spec.weight * self.losses.compare(batch, gear, columns)
+        wanted = torch.autograd.grad(loss * weight, columns)
+        for number, part in enumerate(chunks):
+            begin = number * chunk
+            gradients = [gradient[begin : begin + len(part)] for gradient in wanted]
+            torch.autograd.backward(self._columns(task, gear, part, number), gradients)
+        return loss.detach()
+
+    def _columns(
+        self, task: str, gear: Gear, rows: NDArray[np.int64], number: int
+    ) -> tuple[Tensor, ...]:
+        self.seed(number)
+        tokens = self.losses.tokens(task, gear, rows)
+        with self._autocast():
+            on_device = DeviceTokens.from_host(tokens, self.losses.world.device)
+            return self.losses.network.columns(on_device, rows=len(rows))
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.losses.world.device.type, torch.bfloat16, enabled=self.bf16)
