@@ -221,7 +221,7 @@ def geometry_figures(
         told = ", ".join(f"{groups.count(name):,} of {name}" for name in dict.fromkeys(groups))
         figures.append(
             sentence_map(
-                "Sentences on a plane: like ones lie close",
+                "Dev sentences on a plane",
                 [(x, y) for x, y in plane["points"]],
                 [shorten(text, SHOWN) for text in sentences]
                 or [f"a sentence of {name}" for name in groups],
@@ -229,6 +229,10 @@ def geometry_figures(
                 alternative=(
                     f"Map of {len(groups):,} sentences by two principal components, which hold "
                     f"{share:.0%} of the variance: {told}. The slider below reads them out."
+                ),
+                note=(
+                    "Like ones lie close, as far as a plane can show it: its two principal "
+                    f"components hold {share:.0%} of the variance."
                 ),
             )
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from tercet.evaluate.answers import Document
 from tercet.evaluate.compare import Comparison, Contest, Difference, Disagreement
 from tercet.evaluate.suite_tables import TITLES
-from tercet.evaluate.tables import Cell, Table, count, figure, number, span
+from tercet.evaluate.tables import Cell, Table, count, figure, number, span, taking_turns
 
 
 def comparison_tables(
@@ -81,7 +80,7 @@ def disagreements_table(comparison: Comparison) -> Table:
     ranked: dict[str, list[Disagreement]] = {}
     for one in comparison.disagreements:
         ranked.setdefault(one.task, []).append(one)
-    found = [one for rank in zip_longest(*ranked.values()) for one in rank if one is not None]
+    found = taking_turns(ranked.values())
     models = [
         (place, name)
         for place, name in enumerate(comparison.names)

@@ -163,12 +163,14 @@ class SentenceMap:
 
     points: in the map's own units, ordered so that a walk through them makes short steps
     groups: names of the colours
+    note: how to read it
     """
 
     title: str
     alternative: str
     points: Sequence[MapPoint]
     groups: Sequence[str]
+    note: str
     template = "map.html.jinja"
 
     @property
@@ -183,6 +185,7 @@ def sentence_map(
     *,
     kinds: Sequence[str],
     alternative: str,
+    note: str,
 ) -> SentenceMap:
     """places, texts and the kind of each: n of each"""
     groups = list(dict.fromkeys(kinds))
@@ -191,7 +194,7 @@ def sentence_map(
     colours = [groups.index(kind) % COLOURS for kind in kinds]
     points = [MapPoint(*each) for each in zip(across, down, texts, colours, strict=True)]
     points.sort(key=lambda point: (point.colour, point.x))
-    return SentenceMap(title, alternative, points, groups)
+    return SentenceMap(title, alternative, points, groups, note)
 
 
 def _fit(values: Sequence[float], size: float, margin: float = 14.0) -> list[float]:

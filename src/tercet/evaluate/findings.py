@@ -25,7 +25,7 @@ def findings(document: Document) -> dict[str, str]:
         if every:
             found[task] = [*_answered(every[0]), *_trusted(every[0]), *_gears(document, every)]
     if sts := suites.get("sts"):
-        found["Nearness of meaning"] = [*_sts(sts)]
+        found["Nearness"] = [*_sts(sts)]
     if transfer := suites.get("transfer"):
         found["Other tasks"] = [*_transfer(transfer)]
     if robustness := suites.get("robustness"):
@@ -90,18 +90,25 @@ def _trusted(answers: Answers) -> Iterator[str]:
 
 
 def _sts(suite: Mapping[str, Any]) -> Iterator[str]:
-    average, unleaked = suite["average"], suite["without_leaked_pairs"]
+    average, unleaked = sts_average(suite), suite["without_leaked_pairs"]
     if average is not None:
         yield (
-            "Cosines of vectors follow people's grades with a Spearman "
-            f"correlation of {average:.3f}, the average of seven sets."
+            "Cosines of vectors follow people's grades with a Spearman correlation of "
+            f"{average:.3f}, the average of seven sets."
         )
     if unleaked and unleaked["spearman"]["value"] is not None:
         yield (
-            "Training saw most pairs of STS-B's test: on the "
-            f"{unleaked['pairs']:,} that it did not see, Spearman is "
+            "Training saw most pairs of STS-B's test; it counts with the "
+            f"{unleaked['pairs']:,} that were not seen, on which Spearman is "
             f"{unleaked['spearman']['value']:.3f}."
         )
+
+
+def sts_average(suite: Mapping[str, Any]) -> float | None:
+    """The average that leaks do not raise."""
+    key = "average_without_leaked_pairs" if suite["without_leaked_pairs"] else "average"
+    average: float | None = suite[key]
+    return average
 
 
 def _transfer(suite: Mapping[str, Any]) -> Iterator[str]:

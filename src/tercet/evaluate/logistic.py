@@ -103,16 +103,15 @@ def _fit(rows: Tensor, targets: Tensor, *, used: Tensor, shrink: Tensor, bound: 
 def _gradient(rows: Tensor, targets: Tensor, used: Tensor, weights: Tensor) -> Tensor:
     """That of the summed log-loss of the rows that each set uses."""
     gradient = torch.zeros_like(weights).flatten(1)
-    for block, truth, mask in zip(
-        rows.split(BLOCK), targets.split(BLOCK), used.split(BLOCK), strict=True
-    ):
-        scores = _scores(block, weights)
+    for start in range(0, len(rows), BLOCK):
+        block = slice(start, start + BLOCK)
+        scores = _scores(rows[block], weights)
         said = scores.sigmoid_() if scores.shape[-1] == 1 else scores.softmax(dim=-1)
-        wrong = said.sub_(truth[:, None, None]).mul_(mask[:, :, None, None])
-        gradient.addmm_(block.T, wrong.flatten(1))
+        wrong = said.sub_(targets[block, None, None]).mul_(used[block, :, None, None])
+        gradient.addmm_(rows[block].T, wrong.flatten(1))
     return gradient.view_as(weights)
 
 
 def _scores(rows: Tensor, weights: Tensor) -> Tensor:
     """rows [m, axes], weights [axes, sets, penalties, outputs] -> [m, sets, penalties, outputs]"""
-    return (rows @ weights.flatten(1)).unflatten(1, tuple(weights.shape[1:]))
+    return (rows @ weights.flatten(1)).view(len(rows), *weights.shape[1:])

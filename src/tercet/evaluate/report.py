@@ -23,9 +23,9 @@ from tercet.evaluate.compare import compare
 from tercet.evaluate.comparison_tables import comparison_tables
 from tercet.evaluate.details import confusion, shares
 from tercet.evaluate.figures import Chart, SentenceMap
-from tercet.evaluate.findings import findings
+from tercet.evaluate.findings import findings, sts_average
 from tercet.evaluate.run_history import RunHistory
-from tercet.evaluate.suite_tables import INTROS, suite_tables
+from tercet.evaluate.suite_tables import INTROS, TITLES, suite_tables
 from tercet.evaluate.tables import (
     Table,
     calibration_table,
@@ -62,7 +62,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report under a heading of its own; points: what is said, by what of."""
+    """A part of the report under a heading of its own.
+
+    points: sentences, by what they are about
+    tables_first: whether figures come after the tables
+    """
 
     title: str
     intro: str = ""
@@ -71,6 +75,7 @@ class Section:
     figures: Sequence[Chart | SentenceMap] = ()
     tables: Sequence[Table] = ()
     parts: Sequence[Section] = ()
+    tables_first: bool = False
 
     @property
     def anchor(self) -> str:
@@ -158,13 +163,13 @@ def _headlines(document: Document) -> Iterable[Headline]:
 
 
 def _suite_headlines(suites: Mapping[str, Any]) -> Iterable[Headline]:
-    averages = {
-        "sts": ("Nearness of meaning", "Spearman, average of seven STS sets"),
-        "transfer": ("Other tasks", "accuracy, average of SentEval's seven"),
-    }
-    for suite, (about, what) in averages.items():
-        if suite in suites and (value := suites[suite]["average"]) is not None:
-            yield Headline(about, what, figure(value), "", _per_cent(value), None)
+    if (sts := suites.get("sts")) and (value := sts_average(sts)) is not None:
+        what = "Spearman, average of seven STS sets"
+        told = f"{what}, without leaked pairs" if sts["without_leaked_pairs"] else what
+        yield Headline("Nearness", told, figure(value), "", _per_cent(value), None)
+    if (transfer := suites.get("transfer")) and (value := transfer["average"]) is not None:
+        what = "accuracy, average of SentEval's seven"
+        yield Headline("Other tasks", what, figure(value), "", _per_cent(value), None)
 
 
 def _bounds(interval: Sequence[float]) -> tuple[float, float]:
@@ -239,7 +244,13 @@ def _matrix(answers: Answers) -> Matrix:
 def _suite_sections(document: Document, mapped: Sequence[str]) -> list[Section]:
     drawn = suite_figures(document, mapped)
     return [
-        Section(title, intro=INTROS[title], figures=drawn.get(title, []), tables=tables)
+        Section(
+            title,
+            intro=INTROS[title],
+            figures=drawn.get(title, []),
+            tables=tables,
+            tables_first=title != TITLES["geometry"],
+        )
         for title, tables in suite_tables(document).items()
         if tables or drawn.get(title)
     ]

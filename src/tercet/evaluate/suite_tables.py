@@ -7,13 +7,13 @@ from typing import Any
 
 from tercet.data.columns import shorten
 from tercet.evaluate.answers import SHOWN, Document, tasks_of
-from tercet.evaluate.tables import Cell, Table, count, figure_cells, number, share
+from tercet.evaluate.tables import Cell, Table, count, figure_cells, number, share, taking_turns
 
 INTERVAL = "95 % interval"
 HEURISTICS = {
-    "lexical_overlap": "all words",
-    "subsequence": "a run of words",
-    "constituent": "a whole phrase",
+    "lexical_overlap": "All words",
+    "subsequence": "A run of words",
+    "constituent": "A whole phrase",
 }
 """What HANS's names for them mean."""
 TITLES = {
@@ -27,7 +27,8 @@ INTROS = {
     TITLES["sts"]: "Pairs that people graded by how near they are in meaning. No head takes part: "
     "only the cosine of both vectors counts, and how well its order follows the grades.",
     TITLES["transfer"]: "What the vectors hold for tasks that the model was not made for: of each, "
-    "a logistic regression learns from vectors that stay as they are, by SentEval's protocol.",
+    "a logistic regression learns from vectors that stay as they are, by SentEval's protocol. MR "
+    "and SST-2 share their sentences with SST: a model trained on that has seen many of them.",
     TITLES["robustness"]: "Pairs of the same words in another order, and dev sentences changed by "
     "rule. Where a rule keeps the meaning, predictions should stay. Where it changes the meaning, "
     "a pair that meant the same no longer does, and one that did not still does not.",
@@ -92,25 +93,24 @@ def word_order_table(suite: Mapping[str, Any]) -> Table:
 
 
 def heuristics_table(suite: Mapping[str, Any]) -> Table:
-    """The share of pairs by which each heuristic of a set fools a head."""
-    rows = [
-        [
-            Cell(HEURISTICS.get(heuristic, heuristic)),
-            Cell(name),
-            Cell(task),
-            Cell(gear),
-            share(fooled),
-        ]
+    """Of a set whose pairs are made by heuristics, the share by which each fools a head."""
+    found = [
+        (name, task, gear, one["heuristics"])
         for name, tasks in suite["word_order"].items()
         for task, gears in tasks.items()
         for gear, one in gears.items()
-        for heuristic, fooled in one["heuristics"].items()
+        if one["heuristics"]
     ]
+    kinds = list(dict.fromkeys(kind for *_, shares in found for kind in shares))
+    names = [HEURISTICS.get(kind, kind) for kind in kinds]
     return Table(
         caption="Fooled, by what the sentences of a pair share",
-        columns=["They share", "Set", "Task", "Gear", "Fooled"],
-        rows=rows,
-        numeric=frozenset({"Fooled"}),
+        columns=["Set", "Task", "Gear", *names],
+        rows=[
+            [Cell(name), Cell(task), Cell(gear), *(share(shares.get(kind)) for kind in kinds)]
+            for name, task, gear, shares in found
+        ],
+        numeric=frozenset(names),
     )
 
 
@@ -135,8 +135,9 @@ def changes_table(suite: Mapping[str, Any]) -> Table:
 
 def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) -> Table:
     """The sentences whose predictions moved most."""
-    rows = []
+    groups = []
     for task, gear, rule, one in _changes(suite):
+        rows: list[list[Cell]] = []
         for example in one["examples"]:
             said = [
                 Cell(_said(example[key], classes.get(task)))
@@ -145,10 +146,11 @@ def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) 
             texts = [_shown(example[key]) for key in ("texts", "changed")]
             if said[0] != said[1]:
                 rows.append([*texts, Cell(rule), Cell(task), *said, Cell(gear)])
+        groups.append(rows)
     return Table(
         caption="Changed sentences whose predictions moved most",
         columns=["Sentence", "Changed to", "Rule", "Task", "Before", "After", "Gear"],
-        rows=rows,
+        rows=taking_turns(groups),
         filters=["Rule", "Task"],
     )
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from tercet.evaluate.answers import Answers, Document, Texts, answers_of, tasks_of
 from tercet.evaluate.details import mistakes
 from tercet.evaluate.run_history import RunHistory
 
+T = TypeVar("T")
 MISTAKES = 40
 """A task."""
 
@@ -68,6 +69,11 @@ def share(value: float | None) -> Cell:
     return Cell("undefined" if value is None else f"{value:.0%}", value)
 
 
+def taking_turns(groups: Iterable[Iterable[T]]) -> list[T]:
+    """The first of every group, then the second of every group, and so on."""
+    return [one for rank in zip_longest(*groups) for one in rank if one is not None]
+
+
 def figure_cells(one: Mapping[str, Any]) -> list[Cell]:
     """A figure of the document and its interval."""
     return [number(one["value"]), Cell(span(one["interval"]))]
@@ -113,12 +119,10 @@ def calibration_table(document: Document) -> Table:
 def mistakes_table(document: Document, texts: Texts) -> Table:
     """The most confident mistakes of each task's most exact gear, the worst first."""
     tasks = [_mistakes(answers_of(document, texts, task)[0]) for task in tasks_of(document)]
-    # The worst of every task come before the second worst of any.
-    rows = [row for rank in zip_longest(*tasks) for row in rank if row is not None]
     return Table(
         caption="The worst mistakes of each task",
         columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
-        rows=rows,
+        rows=taking_turns(tasks),
         numeric=frozenset({"How wrong"}),
         filters=["Task", "Expected", "Predicted"],
     )
