@@ -22,7 +22,7 @@ function describe({ model_id: model, tercet: { encoder, width, index } }, tasks)
   const name = ({ name, gears }) => (gears[0] === "single" ? name : `${name} (${gears.join(", ")})`);
   const can = tasks.length > 0 ? `It predicts ${enumerate(tasks.map(name))}.` : "It embeds, and has no task.";
   const held = index ? ` The index ${index.name} holds ${index.rows.toLocaleString("en")} rows.` : "";
-  return `Model ${model}: the encoder ${encoder}, vectors of ${width} numbers. ${can}${held}`;
+  return `Model “${model}”: the encoder ${encoder}, vectors of ${width} numbers. ${can}${held}`;
 }
 
 async function start() {
