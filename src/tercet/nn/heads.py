@@ -153,6 +153,11 @@ class DensePairHead(nn.Module):
         branches = 3 if difference else 2
         self.branches = nn.ModuleList(nn.Linear(shared or width, outputs) for _ in range(branches))
         self.final = nn.Linear(branches * outputs, outputs)
+        # It starts as a plain sum: at a fine-tuning rate so few weights hardly move, and a random
+        # start can put the labels out of their reach.
+        with torch.no_grad():
+            self.final.weight.copy_(torch.eye(outputs).repeat(1, branches))
+            self.final.bias.zero_()
         self.activation = ACTIVATIONS[activation] if activation is not None else _as_it_is
         self.dropout = nn.Dropout(dropout)
 
