@@ -1,0 +1,455 @@
+"""Training on a GPU: examples a second against the sentence-transformers trainer, and what gradient
+surgery, large batches and GradCache cost.
+
+    python benchmarks/train.py [peer] [rate] [surgery] [cache] --data DIR [--steps N]
+
+Everything is bf16. `peer` trains the same pairs with the same loss for the same steps in both and
+scores both on dev; `rate` sets a bert-base shape at 32,768 tokens a step against this GPU's own
+matrix products; `surgery` sets PCGrad beside the plain sum, and the usual way of doing it; `cache`
+sets GradCache at 4,096 triples beside batches of 256.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.stats import pearsonr
+from torch import Tensor
+
+import tercet
+from tercet.data.examples import read_examples
+from tercet.nn.config import EncoderConfig
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.encoder import Encoder
+from tercet.nn.folder import save_encoder
+from tercet.nn.fused import FusedEncoder
+from tercet.recipe import Recipe
+from tercet.text.tokenizer import Tokenizer
+from tercet.text.tokens import Tokens
+from tercet.train.backward import Backward
+from tercet.train.distributed import World
+from tercet.train.listener import Silent
+from tercet.train.loop import Loop
+from tercet.train.parts import choose_trainable, set_modes
+from tercet.train.run import Run, train_recipe
+from tercet.train.update import Update
+from tercet.weights import resolve
+
+BATCH = 64
+BASE = {"width": 768, "layers": 12, "heads": 12, "feed_forward": 3072}
+
+
+def pairs_recipe(encoder: str, *, steps: int) -> Recipe:
+    """Cosines of duplicates are to be 1, of others 0: the peer's CosineSimilarityLoss."""
+    return Recipe.from_tree(
+        {
+            "name": "benchmark",
+            "summary": "Cosine regression on pairs",
+            "encoder": {"name": encoder, "pooling": "mean"},
+            "tasks": {
+                "pairs": {
+                    "data": {"layout": "cs224n-quora", "on_bad_row": "skip"},
+                    "range": [0, 1],
+                    "bi": {
+                        "head": {"kind": "cosine"},
+                        "objective": {"kind": "mean-squared-error", "targets": [0, 1]},
+                    },
+                }
+            },
+            "stages": [
+                {
+                    "name": "fine-tune",
+                    "steps": steps,
+                    "batch": BATCH,
+                    "optimiser": {"lr": 2e-5, "clip": 1.0, "warmup": 0.1, "decay": "linear"},
+                    "evaluation": {"every": 0, "keep": "last"},
+                }
+            ],
+            "checkpoint": {"every": 0},
+        },
+        where="benchmark",
+    )
+
+
+class Clock(Silent):
+    """Notes when steps were done."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[float, int]] = []
+
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None:
+        self.marks.append((time.perf_counter(), 0))
+
+    def steps(self, lines: Sequence[Any], *, rows: int) -> None:
+        torch.cuda.synchronize()
+        self.marks.append((time.perf_counter(), self.marks[-1][1] + rows))
+
+    def rates(self) -> tuple[float, float]:
+        """Rows a second: from the first step on, and over the second half."""
+        whole = _rate(self.marks[0], self.marks[-1])
+        return whole, _rate(self.marks[len(self.marks) // 2], self.marks[-1])
+
+
+def _rate(begin: tuple[float, int], end: tuple[float, int]) -> float:
+    return (end[1] - begin[1]) / (end[0] - begin[0])
+
+
+def ours(encoder: str, data: Path, *, steps: int, folder: Path) -> dict[str, float]:
+    clock = Clock()
+    recipe = pairs_recipe(encoder, steps=steps)
+    result = train_recipe(recipe, data=data, out=folder, device="cuda", listener=clock)
+    assert result is not None
+    whole, settled = clock.rates()
+    return {"rows/s": whole, "settled": settled, "dev": result.dev["pairs"]["bi"]["pearson"] or 0.0}
+
+
+def quora(data: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str], list[float]]:
+    """First and second questions and labels, bad rows left out."""
+    task = pairs_recipe("any", steps=1).tasks["pairs"]
+    found = read_examples(task, split, data)
+    assert found.labels is not None
+    return *found.texts, found.labels.tolist()
+
+
+def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, float]:
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.losses import CosineSimilarityLoss
+    from transformers import TrainerCallback
+
+    model = SentenceTransformer(str(encoder), device="cuda")
+    first, second, labels = quora(data, "train")
+    rows = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": labels})
+    marks: list[tuple[float, int]] = []
+
+    class Marks(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            if state.global_step % 20 == 1 or state.global_step == steps:
+                torch.cuda.synchronize()
+                marks.append((time.perf_counter(), state.global_step * BATCH))
+
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=BATCH,
+        learning_rate=2e-5,
+        warmup_steps=steps // 10,
+        bf16=True,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        loss=CosineSimilarityLoss(model),
+        callbacks=[Marks()],
+    )
+    trainer.train()
+    first, second, labels = quora(data, "dev")
+    u, v = (
+        model.encode(texts, batch_size=256, normalize_embeddings=True) for texts in (first, second)
+    )
+    return {
+        "rows/s": _rate(marks[0], marks[-1]),
+        "settled": _rate(marks[len(marks) // 2], marks[-1]),
+        "dev": float(pearsonr((u * v).sum(1), labels).statistic),
+    }
+
+
+def against_the_peer(encoder: str, data: Path, *, steps: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = resolve(encoder)
+        found = {
+            "tercet": ours(encoder, data, steps=steps, folder=Path(folder) / "ours"),
+            "sentence-transformers": peers(path, data, steps=steps, folder=Path(folder) / "peer"),
+        }
+    ratios = {
+        key: found["tercet"][key] / found["sentence-transformers"][key]
+        for key in ("rows/s", "settled")
+    }
+    return {"encoder": encoder, "steps": steps, **found, "ratio": ratios}
+
+
+def seconds_of(run: Callable[[], object], *, runs: int = 10) -> float:
+    """The median time of a call on the GPU, after two that warm it up."""
+    times = []
+    for number in range(runs + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        if number >= 2:
+            times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def matmul_rate() -> float:
+    """Operations a second of a large bf16 product."""
+    size = 8192
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    return 2 * size**3 / seconds_of(lambda: a @ b)
+
+
+def base_shape(**changes: Any) -> EncoderConfig:
+    return EncoderConfig(
+        architecture="bert", vocabulary=30522, positions=512, token_types=2, pooler=False,
+        **{**BASE, **changes},
+    )  # fmt: skip
+
+
+def random_tokens(rows: int, length: int) -> Tokens:
+    ids = np.random.default_rng(0).integers(1000, 30000, rows * length, dtype=np.int32)
+    offsets = np.arange(rows + 1, dtype=np.int64) * length
+    return Tokens(ids=ids, types=np.zeros_like(ids), offsets=offsets, longest=length, truncated=0)
+
+
+def rate() -> dict[str, Any]:
+    """Forward and backward at 32,768 tokens a step, against this GPU's matrix products."""
+    ceiling = matmul_rate()
+    encoder = Encoder(base_shape()).cuda().train()
+    for parameter in encoder.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    layers = FusedEncoder(encoder)
+    found: dict[str, Any] = {"matmul TFLOP/s": ceiling / 1e12}
+    for length in (32, 64, 128):
+        tokens = DeviceTokens.from_host(
+            random_tokens(32_768 // length, length), torch.device("cuda")
+        )
+
+        def step(tokens: DeviceTokens = tokens) -> None:
+            hidden = layers(tokens)
+            assert hidden is not None
+            torch.autograd.backward(hidden.float().square().mean())
+
+        weights = sum(
+            p.numel() for layer in encoder.layers for p in layer.parameters() if p.ndim == 2
+        )
+        attention = 4 * length * encoder.config.width * encoder.config.layers
+        work = 3 * 32_768 * (2 * weights + attention)
+        took = seconds_of(step)
+        found[f"{length} tokens a row"] = {"ms": 1e3 * took, "of matmul": work / took / ceiling}
+    return found
+
+
+def together(encoder: str, data: Path, *, surgery: str | None) -> tuple[Run, Recipe]:
+    changes = [f"encoder.name={encoder}", f"stages.0.batch={BATCH}"]
+    recipe = Recipe.load("sbert/exp1" if surgery else "sbert/exp2", changes)
+    world = World.join("cuda")
+    return Run(recipe, data=data, out=Path("unused"), world=world, listener=Silent()), recipe
+
+
+def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, float]:
+    """Seconds a step and peak bytes of three tasks at once, settled."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    run, recipe = together(encoder, data, surgery=surgery)
+    network, tokenizer = run._build()
+    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+    stage = recipe.stages[0]
+    loop = Loop(
+        recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
+    )  # type: ignore[arg-type]
+    plan = loop._plan(stage)
+    choose_trainable(network, stage, tasks=plan.tasks)
+    set_modes(network)
+    backward = Backward(recipe, stage, losses)
+    update = Update(network, stage.optimiser, rows=backward.rows, after=backward.follow_weights)
+
+    def step(number: int) -> None:
+        draws = plan.draws(number)
+        backward(draws, step=number)
+        update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
+
+    # Only the first steps draw all three tasks: small data sets end early.
+    shared = 90
+    for number in range(60):
+        step(number)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number in range(60, shared):
+        step(number)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / (shared - 60), float(torch.cuda.max_memory_allocated())
+
+
+def usual_surgery(encoder: str, data: Path) -> tuple[float, float]:
+    """The same with a graph kept for each task and gradients copied out into vectors."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    run, recipe = together(encoder, data, surgery="pcgrad")
+    network, tokenizer = run._build()
+    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+    tasks = recipe.stage_tasks(recipe.stages[0])
+    network.train()
+    body = list(network.encoder.parameters())
+    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
+    generator = np.random.default_rng(0)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            parts = []
+            for task in tasks:
+                rows = generator.integers(0, len(losses.tables[task]), BATCH)
+                parts.append(losses.loss(losses.batch(task, rows, total=BATCH)))
+        vectors = []
+        for part in parts:
+            network.encoder.zero_grad(set_to_none=True)
+            torch.autograd.backward(part, retain_graph=True)
+            vectors.append(flat_gradient(body))
+        projected = pcgrad(vectors)
+        begin = 0
+        for parameter in body:
+            parameter.grad = projected[begin : begin + parameter.numel()].view_as(parameter)
+            begin += parameter.numel()
+        optimiser.step()
+
+    return seconds_of(step, runs=20), float(torch.cuda.max_memory_allocated())
+
+
+def flat_gradient(parameters: Sequence[Tensor]) -> Tensor:
+    return torch.cat(
+        [(p.grad if p.grad is not None else torch.zeros_like(p)).flatten() for p in parameters]
+    )
+
+
+def pcgrad(vectors: Sequence[Tensor]) -> Tensor:
+    found = []
+    for number, vector in enumerate(vectors):
+        moved = vector.clone()
+        for other in np.random.permutation(len(vectors)):
+            if other != number and (inner := torch.dot(moved, vectors[other])) < 0:
+                moved -= inner / vectors[other].square().sum() * vectors[other]
+        found.append(moved)
+    return torch.stack(found).sum(0)
+
+
+def surgery(encoder: str, data: Path) -> dict[str, Any]:
+    found = {
+        "sum": steps_of(encoder, data, surgery=None),
+        "surgery": steps_of(encoder, data, surgery="pcgrad"),
+        "usual surgery": usual_surgery(encoder, data),
+    }
+    shown: dict[str, Any] = {
+        name: {"ms a step": 1e3 * took, "peak GB": peak / 1e9}
+        for name, (took, peak) in found.items()
+    }
+    for name in ("surgery", "usual surgery"):
+        shown[f"{name} / sum"] = [
+            one / other for one, other in zip(found[name], found["sum"], strict=True)
+        ]
+    return {"encoder": encoder, **shown}
+
+
+def triples_recipe(encoder: str, *, batch: int, chunk: int | None) -> Recipe:
+    task: dict[str, Any] = {
+        "data": {"layout": "nli-triples"}, "batch": batch, "bi": {"objective": {"kind": "simcse"}},
+    }  # fmt: skip
+    if chunk is not None:
+        task["chunk"] = chunk
+    return Recipe.from_tree(
+        {
+            "name": "benchmark",
+            "summary": "Contrast of triples",
+            "encoder": {
+                "name": encoder,
+                "pooling": "mean",
+                "dropout": 0.0,
+                "attention_dropout": 0.0,
+            },
+            "tasks": {"triples": task},
+            "stages": [{"name": "contrast", "steps": 10, "optimiser": {"lr": 1e-5}}],
+        },
+        where="benchmark",
+    )
+
+
+def gradient_of(
+    encoder: str, data: Path, *, batch: int, chunk: int | None
+) -> tuple[Tensor, float, float]:
+    """The gradient of a first step, its peak bytes and the seconds of a further one."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    recipe = triples_recipe(encoder, batch=batch, chunk=chunk)
+    run = Run(recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent())
+    network, tokenizer = run._build()
+    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+    stage = recipe.stages[0]
+    loop = Loop(
+        recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
+    )  # type: ignore[arg-type]
+    plan = loop._plan(stage)
+    choose_trainable(network, stage, tasks=plan.tasks)
+    set_modes(network)
+    backward = Backward(recipe, stage, losses)
+    update = Update(network, stage.optimiser, rows=backward.rows, after=backward.follow_weights)
+    backward(plan.draws(0), step=0)
+    gradient = backward.rows.rows[0].clone().cpu()
+    tasks = frozenset({"triples"})
+    update(factor=0.0, tasks=tasks)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number in range(1, 6):
+        backward(plan.draws(number), step=number)
+        update(factor=0.0, tasks=tasks)
+    torch.cuda.synchronize()
+    took = (time.perf_counter() - start) / 5
+    return gradient, float(torch.cuda.max_memory_allocated()), took
+
+
+def cache(encoder: str, data: Path) -> dict[str, Any]:
+    _, small, _ = gradient_of(encoder, data, batch=256, chunk=None)
+    _, large, took = gradient_of(encoder, data, batch=4096, chunk=256)
+    _, larger, _ = gradient_of(encoder, data, batch=16_384, chunk=256)
+    whole, _, _ = gradient_of(encoder, data, batch=512, chunk=None)
+    parts, _, _ = gradient_of(encoder, data, batch=512, chunk=128)
+    return {
+        "encoder": encoder,
+        "peak GB at 256, 4096, 16384": [small / 1e9, large / 1e9, larger / 1e9],
+        "peak of 4096 / 256": large / small,
+        "seconds a step at 4096": took,
+        "gradient at 512, relative difference": float((whole - parts).norm() / whole.norm()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["peer", "rate", "surgery", "cache"])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=600)
+    given = parser.parse_args()
+    print(f"tercet {tercet.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
+    with tempfile.TemporaryDirectory() as folder:
+        shape = Path(folder) / "bert-base-shape"
+        Tokenizer.load(resolve("all-minilm-l6-v2")).save(shape)
+        torch.manual_seed(0)
+        save_encoder(Encoder(base_shape()), shape)
+        for part in given.parts:
+            found = {
+                "peer": lambda: [
+                    against_the_peer(name, given.data, steps=given.steps)
+                    for name in ("all-minilm-l6-v2", str(shape))
+                ],
+                "rate": rate,
+                "surgery": lambda: surgery(str(shape), given.data),
+                "cache": lambda: cache(str(shape), given.data),
+            }[part]()
+            print(json.dumps({part: found}, indent=1), flush=True)
+
+
+if __name__ == "__main__":
+    main()
