@@ -148,7 +148,9 @@ def _code(lines: list[str]) -> str:
 
 def _data(info: ModelInfo) -> str:
     lines = ["## Data", ""]
-    lines += [f"- {name}: {_source(task.data)}" for name, task in info.tasks.items()]
+    for name, task in info.tasks.items():
+        taught = f"; taught by {_listed(task.teacher.names)}" if task.teacher is not None else ""
+        lines.append(f"- {name}: {_source(task.data)}{taught}")
     lines += ["", "Terms of the data are its authors' and may limit how the model may be used."]
     return "\n".join(lines)
 

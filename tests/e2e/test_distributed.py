@@ -97,6 +97,23 @@ def test_two_processes_train_as_one(
     assert shorn(said_both, both) == shorn(said_alone, alone)
 
 
+def test_two_processes_learn_from_a_teacher_as_one(
+    here: Any, train: Any, write_recipe: Any, data: Path, tmp_path: Path
+) -> None:
+    teacher = tmp_path / "teacher"
+    ended = here("train", write_recipe(PLAIN), "--data", data, "--out", teacher, "--device", "cpu")
+    assert ended.code == 0, ended.err
+    blocks = "".join(
+        f"\n[tasks.{task}.teacher]\nfolder = '{teacher}'\n"
+        for task in ("sentiment", "paraphrase", "similarity")
+    )
+    recipe = write_recipe(PLAIN + blocks, dropout=0.0)
+    both, said = train(recipe, processes=2)
+    alone, _ = train(recipe, processes=1)
+    assert compare_steps(steps_of(alone), steps_of(both)) <= TOLERANCE
+    assert said.count(f"sentiment (single) of {teacher}: ") == 1
+
+
 def test_two_processes_resume_exactly(
     tercet: Any, write_recipe: Any, train: Any, data: Path, tmp_path: Path
 ) -> None:

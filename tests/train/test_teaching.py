@@ -371,11 +371,16 @@ def test_a_taught_run_resumes_exactly_and_asks_nobody_again(
     (sewn / "summary.json").unlink()
     for step in (8, 10, 12):
         shutil.rmtree(sewn / "checkpoints" / f"step-{step:08d}")
-    monkeypatch.setattr("tercet.train.teaching._engine", lambda model: pytest.fail("asked again"))
+    asked = property(lambda teacher: pytest.fail("asked again"))
+    monkeypatch.setattr("tercet.train.teaching._Teacher.engine", asked)
     train(tasks, out="sewn", resume=True, stages=stages)
     for file in ("metrics.jsonl", "model/model.safetensors", "model/heads.safetensors"):
         assert (sewn / file).read_bytes() == (whole / file).read_bytes()
     lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    info = (whole / "model" / "tercet.json").read_text("utf-8")
+    assert teachers[0] not in info
+    card = (whole / "model" / "README.md").read_text("utf-8")
+    assert "taught by 1 and 2" in card
     trained = {task for line in lines for task in line.get("loss", {})}
     assert trained == set(tasks)
     assert set(lines[-1]["dev"]) == {"sentiment", "paraphrase", "similarity"}

@@ -36,10 +36,28 @@ class Grades:
         return grades if self._range is None else grades.clamp(*self._range)
 
 
-class GradedObjective(ABC):
-    """One number a row; labels are grades, scaled from `label_range` onto `targets`."""
+class OneNumber(ABC):
+    """One number a row, for a grade; a teacher's grade is a label like any other."""
 
     outputs = 1
+
+    @abstractmethod
+    def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
+        """raw [n, 1], labels [n] on their own range -> scalar"""
+
+    def teacher_loss(
+        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
+    ) -> Tensor:
+        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
+        return self.loss(raw, targets.squeeze(-1), total=total)
+
+    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
+        """first, second [n, 1] -> scalar: their squared distance"""
+        return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
+
+
+class GradedObjective(OneNumber):
+    """One number a row; labels are grades, scaled from `label_range` onto `targets`."""
 
     def __init__(
         self,
@@ -58,16 +76,6 @@ class GradedObjective(ABC):
         """raw [n, 1], labels [n] on their own range -> scalar"""
         targets = self._grades.to_targets(labels)
         return self.sum_of_distances(raw.float().squeeze(-1), targets) / total
-
-    def teacher_loss(
-        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
-    ) -> Tensor:
-        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
-        return self.loss(raw, targets.squeeze(-1), total=total)
-
-    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
-        """first, second [n, 1] -> scalar: their squared distance"""
-        return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""

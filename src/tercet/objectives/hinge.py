@@ -7,14 +7,12 @@ from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
-from tercet.objectives.grades import Grades
+from tercet.objectives.grades import Grades, OneNumber
 
 
-class Hinge:
+class Hinge(OneNumber):
     """One number a row, a cosine; grades above the middle of `label_range` count as +1, others
     as -1."""
-
-    outputs = 1
 
     def __init__(
         self, *, classes: int | None = None, label_range: Range | None, margin: float = 1.0
@@ -29,16 +27,6 @@ class Hinge:
         """raw [n, 1], labels [n] on their own range -> scalar"""
         sides = 2.0 * (labels > self._middle).float() - 1.0
         return functional.relu(self._margin - sides * raw.float().squeeze(-1)).sum() / total
-
-    def teacher_loss(
-        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
-    ) -> Tensor:
-        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
-        return self.loss(raw, targets.squeeze(-1), total=total)
-
-    def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
-        """first, second [n, 1] -> scalar: their squared distance"""
-        return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
 
     def predict(self, raw: Tensor) -> Tensor:
         """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""

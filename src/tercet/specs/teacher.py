@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import PurePath
+from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator
 
@@ -27,7 +28,21 @@ class TeacherSpec(Spec):
     weight: Annotated[float, Field(gt=0.0, le=WHOLE)] = 0.5
     """Share of the teacher in the loss; the rest is the labels'. At 1 no labels are read."""
 
+    @property
+    def names(self) -> list[str]:
+        """What it is called elsewhere, where its folders mean nothing."""
+        if self.recipe is not None:
+            return [self.recipe]
+        return [PurePath(folder).name if _is_place(folder) else folder for folder in self.folder]
+
+    def without_places(self) -> Self:
+        return self.model_copy(update={"folder": self.names})
+
     @field_validator("folder", mode="before")
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
+
+
+def _is_place(folder: str) -> bool:
+    return PurePath(folder).is_absolute() or folder.startswith((".", "~"))

@@ -30,7 +30,8 @@ class Average:
                 moments[_MOMENT] = weight.detach().clone()
         weights, averages = self._pairs()
         if weights:
-            get_ema_multi_avg_fn(decay)(averages, weights, None)
+            move = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+            move(averages, weights, None)
 
     @contextmanager
     def applied(self) -> Iterator[None]:

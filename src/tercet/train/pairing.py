@@ -19,7 +19,7 @@ from tercet.train.teaching import hash_tensors
 
 Rows = NDArray[np.int64]
 FORMAT = 1  # of the cache: raise it when the same sentences give other pairs
-AT_ONCE = 1024  # sentences whose neighbours are looked for in one matrix product
+AT_ONCE = 256  # sentences whose neighbours are looked for in one matrix product
 
 
 def make_pairs(

@@ -81,7 +81,8 @@ class Preparation:
     def _ask(self, teachers: Teachers, name: str, columns: list[tuple[int, Rows]]) -> Targets:
         task = self._tasks[name]
         read = read_examples(task, "train", self._data).texts
-        texts = [[read[column][row] for row in rows.tolist()] for column, rows in columns]
+        # A pair's head reads two columns; vectors are kept of all.
+        used = 1 if "single" in task.gears else 2 if task.predicts else len(columns)
+        texts = [[read[column][row] for row in rows.tolist()] for column, rows in columns[:used]]
         width = self._engine.network.encoder.config.width
-        keeps_first = not task.predicts and "single" in task.gears
-        return teachers.targets(name, task, texts[:1] if keeps_first else texts, width=width)
+        return teachers.targets(name, task, texts, width=width)

@@ -314,7 +314,7 @@ class Run:
             encoder=spec.name,
             pooling=spec.pooling,
             max_tokens=spec.max_tokens,
-            tasks=self.recipe.tasks,
+            tasks={name: task.without_places() for name, task in self.recipe.tasks.items()},
             recipe=self.recipe.name,
             metrics=metrics,
             widths=spec.widths,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tercet.data.cache import Stored, cached, default_folder
@@ -21,7 +20,64 @@ from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
 
 FORMAT = 1  # of the cache: raise it when the same teacher and texts give other outputs
-VECTORS = "vectors"
+
+Texts = Sequence[list[str]]
+"""n texts of each column."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Teacher:
+    """One model that teaches, and what its outputs are kept by: all that decides them."""
+
+    folder: str
+    model: Model
+    key: list[str]
+
+    @classmethod
+    def load(cls, folder: str, *, device: torch.device) -> _Teacher:
+        model = load(folder, device=str(device))
+        info, network = model.info, model.network
+        reading = f"{model.tokenizer.fingerprint} {info.max_tokens} {info.lower_case}"
+        key = [reading, info.pooling, repr(network.encoder.config), hash_tensors(network)]
+        return cls(folder, model, key)
+
+    @property
+    def engine(self) -> Engine:
+        engine = self.model.engine
+        assert isinstance(engine, Engine)  # a model with a torch network has it
+        return replace(engine, bf16=self.model.network.device.type == "cuda")
+
+    def vectors(self, texts: Texts, *, content: str, listener: Listener) -> Targets:
+        """As pooled, those of each column side by side, float32 [n, columns * width]."""
+
+        def make() -> Stored:
+            sides = []
+            for column in texts:
+                with listener.working(f"vectors of {self.folder}") as progress:
+                    pieces = self.model.pieces(column)
+                    sides.append(self.engine.vectors(pieces, progress=progress))
+            return Stored({"given": np.concatenate(sides, axis=1)}, None)
+
+        return self._kept(["vectors", content], make)
+
+    def outputs(
+        self, task: str, gear: Gear, texts: Texts, *, content: str, listener: Listener
+    ) -> Targets:
+        """What a head gives, float32 [n, outputs]."""
+
+        def make() -> Stored:
+            with listener.working(f"{task} ({gear}) of {self.folder}") as progress:
+                columns = [self.model.pieces(column) for column in texts]
+                given = self.engine.outputs(task, gear, columns, progress=progress)
+            return Stored({"given": given}, None)
+
+        head = self.model.tasks[task].gears[gear].model_dump_json()
+        return self._kept([task, gear, head, content], make)
+
+    def _kept(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
+        key = json.dumps([FORMAT, *self.key, *parts]).encode()
+        folder = default_folder().with_name("teachers")
+        return cached(folder, hashlib.sha256(key).hexdigest(), make).arrays["given"]
 
 
 class Teachers:
@@ -30,14 +86,11 @@ class Teachers:
     def __init__(self, *, device: torch.device, listener: Listener) -> None:
         self._device = device
         self._listener = listener
-        self._models: dict[str, Model] = {}
+        self._loaded: dict[str, _Teacher] = {}
 
-    def targets(
-        self, name: str, task: TaskSpec, texts: Sequence[list[str]], *, width: int
-    ) -> Targets:
+    def targets(self, name: str, task: TaskSpec, texts: Texts, *, width: int) -> Targets:
         """What the teachers of a task give for n rows, averaged, fp32.
 
-        texts: n texts of each column
         width: of the student's vectors
         Probabilities [n, classes] at the task's temperature, grades [n, 1], or, where vectors are
         kept close to the teacher's, these side by side [n, columns * width].
@@ -47,67 +100,26 @@ class Teachers:
         content = hash_texts(texts)
         found: list[Targets] = []
         for folder in spec.folder:
-            model = self._load(folder, name, spec)
+            teacher = self._load(folder, name, spec)
             if not task.predicts:
-                _check_width(model, name, folder, width=width)
-                found.append(self._vectors(model, folder, texts, content))
+                _check_width(teacher, name, width=width)
+                found.append(teacher.vectors(texts, content=content, listener=self._listener))
                 continue
             taught = spec.task or task.like or name
-            for gear in _gears(model, taught, name, task, folder):
-                raw = self._outputs(model, folder, taught, gear, texts, content)
-                found.append(_soft(model, taught, gear, raw, temperature=spec.temperature))
+            for gear in _gears(teacher, taught, name, task):
+                raw = teacher.outputs(taught, gear, texts, content=content, listener=self._listener)
+                found.append(_soft(teacher.model, taught, gear, raw, spec.temperature))
         # One alone stays where it is: mapped, not copied.
         return found[0] if len(found) == 1 else np.mean(found, axis=0, dtype=np.float32)
 
-    def _load(self, folder: str, name: str, spec: TeacherSpec) -> Model:
-        if folder not in self._models:
+    def _load(self, folder: str, name: str, spec: TeacherSpec) -> _Teacher:
+        if folder not in self._loaded:
             try:
-                self._models[folder] = load(folder, device=str(self._device))
+                self._loaded[folder] = _Teacher.load(folder, device=self._device)
             except TercetError as error:
                 made = f" (recipe {spec.recipe} makes it)" if spec.recipe is not None else ""
                 raise TercetError(f"The teacher of task `{name}`{made}: {error}") from error
-        return self._models[folder]
-
-    def _vectors(
-        self, model: Model, folder: str, texts: Sequence[list[str]], content: str
-    ) -> Targets:
-        """float32 [n, columns * width], as pooled"""
-
-        def make() -> Stored:
-            sides = []
-            for column in texts:
-                with self._listener.working(f"vectors of {folder}") as progress:
-                    pieces = model.pieces(column)
-                    sides.append(_engine(model).vectors(pieces, progress=progress))
-            return Stored({VECTORS: np.concatenate(sides, axis=1)}, None)
-
-        return self._cached(model, [VECTORS, content], make).arrays[VECTORS]
-
-    def _outputs(
-        self,
-        model: Model,
-        folder: str,
-        task: str,
-        gear: Gear,
-        texts: Sequence[list[str]],
-        content: str,
-    ) -> Targets:
-        """float32 [n, outputs], what the teacher's head gives"""
-
-        def make() -> Stored:
-            with self._listener.working(f"{task} ({gear}) of {folder}") as progress:
-                columns = [model.pieces(column) for column in texts[: _columns_of(gear)]]
-                given = _engine(model).outputs(task, gear, columns, progress=progress)
-            return Stored({"outputs": given}, None)
-
-        return self._cached(model, [task, gear, content], make).arrays["outputs"]
-
-    def _cached(self, model: Model, parts: list[str], make: Callable[[], Stored]) -> Stored:
-        info = model.info
-        reading = [model.tokenizer.fingerprint, info.max_tokens, info.lower_case, info.pooling]
-        key = [FORMAT, hash_tensors(model.network), *reading, *parts]
-        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
-        return cached(default_folder().with_name("teachers"), name, make)
+        return self._loaded[folder]
 
 
 def hash_texts(columns: Sequence[Iterable[str]]) -> str:
@@ -130,33 +142,22 @@ def hash_tensors(network: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
-    flat: NDArray[np.uint8] = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
-    return flat
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
-def _engine(model: Model) -> Engine:
-    bf16 = model.network.device.type == "cuda"
-    engine = model.engine
-    assert isinstance(engine, Engine)
-    return replace(engine, bf16=bf16)
-
-
-def _columns_of(gear: Gear) -> int:
-    return 1 if gear == "single" else 2
-
-
-def _check_width(model: Model, name: str, folder: str, *, width: int) -> None:
-    if model.width != width:
+def _check_width(teacher: _Teacher, name: str, *, width: int) -> None:
+    if (found := teacher.model.width) != width:
         raise TercetError(
-            f"Task `{name}` keeps vectors close to those of {folder}, which are {model.width} wide "
-            f"and not {width} as the encoder's: take a teacher of the same width."
+            f"Task `{name}` keeps vectors close to those of {teacher.folder}, which are {found} "
+            f"wide and not {width} as the encoder's: take a teacher of the same width."
         )
 
 
-def _gears(model: Model, taught: str, name: str, task: TaskSpec, folder: str) -> list[Gear]:
+def _gears(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Gear]:
     """The gears of a teacher that teach, once it is sure that it can."""
     assert task.teacher is not None
+    model, folder = teacher.model, teacher.folder
     if taught not in model.tasks:
         has = ", ".join(model.tasks) or "none"
         raise TercetError(
@@ -180,7 +181,7 @@ def _gears(model: Model, taught: str, name: str, task: TaskSpec, folder: str) ->
     return gears
 
 
-def _soft(model: Model, task: str, gear: Gear, outputs: Targets, *, temperature: float) -> Targets:
+def _soft(model: Model, task: str, gear: Gear, outputs: Targets, temperature: float) -> Targets:
     """A head's outputs [n, outputs] to probabilities [n, classes] or grades [n, 1]."""
     classes = model.tasks[task].labels is not None
     with torch.inference_mode():
