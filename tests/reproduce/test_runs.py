@@ -39,7 +39,7 @@ def test_the_teacher_comes_first_and_its_students_learn_from_it(
         jobs=2,
         changes=["seed=5"],
         from_scratch=True,
-        tell=lambda outcome, count, total: told.append((count, total)),
+        tell=lambda outcome, outcomes, total: told.append((len(outcomes), total)),
     )
     assert told == [(1, 3), (2, 3), (3, 3)]
     teacher = Experiment("tercet/base", FIRST_SEED)

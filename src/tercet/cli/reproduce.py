@@ -52,6 +52,15 @@ def reproduce(
     chosen = choose(names or [])
     every = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
     out.mkdir(parents=True, exist_ok=True)
+
+    def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
+        how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
+        one = outcome.experiment
+        say(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
+        # Again after each, so that what is done is told whatever happens to the rest.
+        facts = facts_of(outcomes, out, encoder=encoder, changes=changes or [])
+        write_table(build_rows(outcomes, out), out, facts=facts)
+
     outcomes = run_all(
         chosen,
         data=data or Path(),
@@ -60,15 +69,7 @@ def reproduce(
         jobs=jobs,
         changes=every,
         from_scratch=from_scratch,
-        tell=_tell,
+        tell=tell,
     )
-    rows = build_rows(outcomes, out)
-    write_table(rows, out, facts=facts_of(encoder=encoder, seeds=seeds, changes=changes or []))
-    draw(rows, out / "figure.svg")
+    draw(build_rows(outcomes, out), out / "figure.svg")
     print(out / "table.md")
-
-
-def _tell(outcome: Outcome, done: int, total: int) -> None:
-    how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
-    one = outcome.experiment
-    say(f"{done} of {total}: {one.name} with seed {one.seed} {how}")

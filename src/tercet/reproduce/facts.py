@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import platform
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
-import torch
-
-import tercet
+from tercet.reproduce.runs import Outcome
 
 
-def facts_of(*, encoder: str | None, seeds: int, changes: Sequence[str]) -> dict[str, str]:
-    """Encoder, seeds, changes, version and machine, each in words."""
+def facts_of(
+    outcomes: Sequence[Outcome], out: Path, *, encoder: str | None, changes: Sequence[str]
+) -> dict[str, str]:
+    """Encoder, changes, versions and machines of all experiments that are done, each in words."""
     return {
         "encoder": encoder or "as each recipe names it",
-        "seeds": str(seeds),
         "changes": ", ".join(changes) or "none",
-        "tercet": tercet.__version__,
-        "torch": torch.__version__,
-        "machine": _machine(),
+        "made with": "; ".join(_made_with(outcomes, out)) or "nothing yet",
         "intervals": "95 %, over seeds where there are several (Student's t), else over dev rows",
         "data": "NLI and Quora differ in size from the reports'; see each recipe's header",
     }
 
 
-def _machine() -> str:
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+def _made_with(outcomes: Sequence[Outcome], out: Path) -> list[str]:
+    """Every machine, with its versions, that an experiment ran on."""
+    found = set()
+    for outcome in outcomes:
+        if outcome.reason is None:
+            summary = outcome.experiment.folder(out) / "summary.json"
+            made = json.loads(summary.read_text("utf-8"))["made_with"]
+            found.add(f"{made['machine']} (tercet {made['tercet']}, torch {made['torch']})")
+    return sorted(found)

@@ -68,22 +68,24 @@ def run_all(
     jobs: int,
     changes: Sequence[str],
     from_scratch: bool = False,
-    tell: Callable[[Outcome, int, int], None],
+    tell: Callable[[Outcome, list[Outcome], int], None],
 ) -> list[Outcome]:
     """Train every recipe with every seed, `jobs` at once; those that are done are not done again.
 
     changes: `a.b=c` overrides of all recipes
     from_scratch: train the teachers of all recipes first, each where its recipe is named
-    tell: told each outcome, how many there are by now, and how many there will be
+    tell: told each outcome, all there are by now, in the order of the experiments, and how many
+        there will be
     """
     experiments = [Experiment(name, FIRST_SEED + i) for name in names for i in range(seeds)]
     turns = in_turns(experiments) if from_scratch else [experiments]
-    total = sum(map(len, turns))
+    order = {one: place for place, one in enumerate(one for turn in turns for one in turn)}
     outcomes: list[Outcome] = []
 
     def heard(outcome: Outcome) -> None:
         outcomes.append(outcome)
-        tell(outcome, len(outcomes), total)
+        outcomes.sort(key=lambda outcome: order[outcome.experiment])
+        tell(outcome, outcomes, len(order))
 
     for turn in turns:
         own = {one: teacher_changes(one, out) if from_scratch else [] for one in turn}
@@ -91,8 +93,7 @@ def run_all(
             partial(_run, one, data=data, out=out, changes=[*changes, *own[one]]) for one in turn
         ]
         _at_once(works, jobs=jobs, heard=heard)
-    order = {one: place for place, one in enumerate(one for turn in turns for one in turn)}
-    return sorted(outcomes, key=lambda outcome: order[outcome.experiment])
+    return outcomes
 
 
 def in_turns(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
