@@ -86,7 +86,8 @@ def read_ids(path: str | Path, id_column: Column | None = None) -> list[str]:
     if id_column is None:
         id_column = ID if ID in names or len(names) > 1 else 1
     reading = guess_columns(path, texts=[id_column]).reading
-    place = find_column(id_column, column_names(path, reading), path=path)
+    names = column_names(path, reading)
+    place = find_column(id_column, names, path=path)
     values = _values(path, [Place(names[place], ID)], reading)
     return [as_string(value) for _, (value,) in values if value is not None]
 

@@ -1,0 +1,317 @@
+"""An index of a million sentences on this machine, beside FAISS at equal recall.
+
+    python benchmarks/index.py FOLDER MODEL corpus          the sentences, from TERCET_DATA
+    python benchmarks/index.py FOLDER MODEL embed MINUTES   goes on where it was; again until done
+    python benchmarks/index.py FOLDER MODEL measure ROWS    10000, 100000, 1000000
+    python benchmarks/index.py FOLDER MODEL table           all that was measured
+
+The corpus is every distinct sentence of Quora, STS, SST and NLI files up to 300 characters, filled
+up with variants by rule (typing errors, negation, numbers), shuffled; the last thousand are kept
+as queries. Each library is measured in a process of its own: what it takes to build from vectors
+that lie in a file, to open and to answer one query after the other with ids and texts. FAISS is
+searched ever wider until its recall is that of Tercet's index or more.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tercet.data.files import find_file, open_bytes
+from tercet.data.stream import TextFile
+from tercet.evaluate.perturb import negation, numbers, typos
+from tercet.model import load
+from tercet.search.exact import top_of_blocks
+from tercet.search.identity import identify
+from tercet.search.index import Index
+from tercet.search.lance_store import index_schema, write_index
+from tercet.search.staged import Staged, stage
+
+ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
+LONGEST = 300
+HEADED = (
+    "cs224n/quora-dev.csv",
+    "cs224n/quora-train.csv",
+    "cs224n/quora-positives.csv",
+    "cs224n/sts-train.csv",
+    "cs224n/sts-dev.csv",
+    "cs224n/ids-sst-train.csv",
+    "cs224n/ids-sst-dev.csv",
+)
+BARE = ("nli/pairs.tsv", "nli/triples.tsv")
+
+
+class EnoughError(Exception):
+    """The minutes are over."""
+
+
+def main() -> None:
+    folder, model, step, *rest = sys.argv[1:]
+    steps: dict[str, Callable[..., None]] = {
+        "corpus": write_corpus,
+        "embed": embed,
+        "measure": measure,
+        "table": table,
+        "tercet": tercet_alone,
+        "faiss": faiss_alone,
+    }
+    steps[step](Path(folder), model, *rest)
+
+
+def write_corpus(folder: Path, model: str) -> None:
+    texts = dict.fromkeys(text for text in sentences() if 0 < len(text) <= LONGEST)
+    real = list(texts)
+    draw = random.Random(0)
+    for seed in range(10):
+        for text in draw.sample(real, len(real)):
+            if len(texts) >= ROWS + QUERIES:
+                break
+            changed = (typos, negation, numbers)[seed % 3](text, seed)
+            if changed is not None:
+                texts.setdefault(changed)
+    shuffled = draw.sample(list(texts), ROWS + QUERIES)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "corpus.txt").write_text("\n".join(shuffled) + "\n", "utf-8")
+    print(f"{len(real):,} sentences and {ROWS + QUERIES - len(real):,} variants by rule")
+
+
+def sentences() -> Iterator[str]:
+    root = Path(os.environ["TERCET_DATA"])
+    csv.field_size_limit(2**31 - 1)
+    for name in (*HEADED, *BARE):
+        with open_bytes(find_file(root / name)) as file:
+            lines = (line.decode("utf-8") for line in file)
+            if name in BARE:
+                rows: Any = (line.split("\t") for line in lines)
+                places = [0, 1]
+            else:
+                rows = csv.reader(lines, delimiter="\t")
+                header = next(rows)
+                places = [n for n, cell in enumerate(header) if cell.startswith("sentence")]
+            for row in rows:
+                for place in places:
+                    if place < len(row):
+                        yield " ".join(row[place].split())
+
+
+def embed(folder: Path, model: str, minutes: str) -> None:
+    file = TextFile.open(folder / "corpus.txt")
+    loaded = load(model)
+    begin = time.perf_counter()
+    first: list[int] = []
+
+    def tell(done: int, total: int) -> None:
+        first.append(done) if not first else None
+        last[:] = [done]
+        if time.perf_counter() - begin > 60 * float(minutes):
+            raise EnoughError
+
+    last = [0]
+    identity = identify(loaded, model)
+    try:
+        stage(file, loaded, identity, folder / "work", skip_empty=True, progress=tell)
+    except EnoughError:
+        pass
+    seconds = time.perf_counter() - begin
+    rows = last[0] - first[0] if first else 0
+    note(folder, {"step": "embed", "rows": rows, "seconds": round(seconds, 1)})
+    print(f"{last[0]:,} of {file.rows:,} embedded; {rows / seconds:.0f} a second")
+
+
+def staged_rows(folder: Path, model: str) -> Staged:
+    file = TextFile.open(folder / "corpus.txt")
+    loaded = load(model)
+    return stage(file, loaded, identify(loaded, model), folder / "work", skip_empty=True)
+
+
+def measure(folder: Path, model: str, rows: str) -> None:
+    staged = staged_rows(folder, model)
+    vectors = np.concatenate(staged.vectors())
+    corpus, queries = vectors[: int(rows)], vectors[ROWS:]
+    np.save(folder / "queries.npy", queries)
+    np.save(folder / "vectors.npy", corpus)
+    cut = range(0, len(corpus), 16_384)
+    blocks = ((np.arange(n, min(n + 16_384, len(corpus))), corpus[n : n + 16_384]) for n in cut)
+    truth = [top_of_blocks(blocks, queries, TOP)[1][:, -1]]
+    np.save(folder / "truth.npy", truth[0])
+    del vectors, corpus, queries
+    found = alone(folder, model, "tercet", rows)
+    wanted = str(found["recall"])
+    for kind in ("ivf", "hnsw"):
+        alone(folder, model, "faiss", rows, kind, wanted)
+
+
+def alone(folder: Path, model: str, *step: str) -> dict[str, Any]:
+    """Run a step in a process of its own, so that its memory is its own."""
+    subprocess.run([sys.executable, __file__, str(folder), model, *step], check=True)
+    return notes(folder)[-1]
+
+
+def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
+    target = folder / f"index-{rows}"
+    if opened:
+        index = Index.open(target)
+        ask(folder, lambda query: index.nearest(query[None], top=TOP)[0], opened, index)
+        return
+    staged = staged_rows(folder, model)
+    schema = index_schema(
+        staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
+    )
+    begin = time.perf_counter()
+    left = int(rows)
+
+    def batches() -> Iterator[Any]:
+        nonlocal left
+        for batch in staged.batches():
+            if left > 0:
+                yield batch.slice(0, left).cast(schema)
+                left -= len(batch)
+
+    write_index(str(target), batches(), schema)
+    index = Index.open(target)
+    index.optimise()
+    seconds = time.perf_counter() - begin
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size // 10**6}
+    built["build_rss_mb"] = resident()
+    alone(folder, model, "tercet", rows, json.dumps(built))
+
+
+def ask(folder: Path, search: Callable[[Any], Any], built: str, index: Index) -> None:
+    """Recall, latency and memory of an opened index."""
+    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
+    search(queries[0])
+    times, found = [], 0
+    for query, least in zip(queries, truth, strict=True):
+        begin = time.perf_counter()
+        hits = search(query)
+        times.append(time.perf_counter() - begin)
+        found += min(sum(hit.score >= least - 1e-5 for hit in hits), TOP)
+    setting = index.setting
+    how = "exact, in memory"
+    if setting is not None:
+        how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
+    note(folder, figures("Tercet (Lance)", how, times, found, built))
+
+
+def faiss_alone(folder: Path, model: str, rows: str, kind: str, wanted: str) -> None:
+    import faiss
+
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
+    width = vectors.shape[1]
+    begin = time.perf_counter()
+    if kind == "ivf":
+        parts = int(len(vectors) ** 0.5)
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(width), width, parts, faiss.METRIC_INNER_PRODUCT
+        )
+        draw = np.random.default_rng(0)
+        index.train(
+            vectors[
+                np.sort(draw.choice(len(vectors), min(len(vectors), 64 * parts), replace=False))
+            ]
+        )
+        settings, name = _doubling(parts), "FAISS IVF"
+    else:
+        parts = 16
+        index = faiss.IndexHNSWFlat(width, parts, faiss.METRIC_INNER_PRODUCT)
+        settings, name = _doubling(1024, first=16), "FAISS HNSW"
+    for start in range(0, len(vectors), 65_536):
+        index.add(np.ascontiguousarray(vectors[start : start + 65_536]))
+    seconds = time.perf_counter() - begin
+    faiss.write_index(index, str(folder / "faiss"))
+    size = (folder / "faiss").stat().st_size // 10**6
+    built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size}
+    built["build_rss_mb"] = resident()
+    faiss.omp_set_num_threads(1)
+    for width_of_search in settings:
+        if kind == "ivf":
+            index.nprobe = width_of_search
+        else:
+            index.hnsw.efSearch = width_of_search
+        times, found = [], 0
+        for query, least in zip(queries, truth, strict=True):
+            begin = time.perf_counter()
+            scores, _ = index.search(query[None], TOP)
+            times.append(time.perf_counter() - begin)
+            found += int((scores >= least - 1e-5).sum())
+        if found >= float(wanted) * TOP * len(queries):
+            break
+    how = (
+        f"{width_of_search} of {parts} parts"
+        if kind == "ivf"
+        else f"M {parts}, ef {width_of_search}"
+    )
+    note(folder, figures(name, how, times, found, json.dumps(built)))
+
+
+def _doubling(last: int, first: int = 2) -> Iterator[int]:
+    width = float(first)
+    while width < last:
+        yield round(width)
+        width *= 2**0.5
+    yield last
+
+
+def figures(name: str, how: str, times: list[float], found: int, built: str) -> dict[str, Any]:
+    milliseconds = np.array(times) * 1000
+    return {
+        "step": "search",
+        "library": name,
+        "how": how,
+        **json.loads(built),
+        "recall": round(found / (TOP * len(times)), 4),
+        "p50_ms": round(float(np.percentile(milliseconds, 50)), 2),
+        "p99_ms": round(float(np.percentile(milliseconds, 99)), 2),
+        "rss_mb": resident(),
+    }
+
+
+def resident() -> int:
+    """The greatest resident memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+
+
+def note(folder: Path, found: dict[str, Any]) -> None:
+    with (folder / "measured.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(found) + "\n")
+
+
+def notes(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "measured.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def table(folder: Path, model: str) -> None:
+    """The last measurement of each library and size, as Markdown."""
+    found = notes(folder)
+    embedded = [one for one in found if one["step"] == "embed"]
+    rows, seconds = (sum(one[key] for one in embedded) for key in ("rows", "seconds"))
+    if seconds:
+        print(f"Embedded {rows:,} rows at {rows / seconds:,.0f} a second.\n")
+    columns = {
+        "rows": "rows", "library": "library", "how": "how", "build_s": "build s",
+        "disk_mb": "disk MB", "recall": "recall@10", "p50_ms": "p50 ms", "p99_ms": "p99 ms",
+        "build_rss_mb": "build RSS MB", "rss_mb": "search RSS MB",
+    }  # fmt: skip
+    kept = {(one["rows"], one["library"]): one for one in found if one["step"] == "search"}
+    print("| " + " | ".join(columns.values()) + " |")
+    print("|" + "---|" * len(columns))
+    for one in sorted(kept.values(), key=lambda one: one["rows"]):
+        print("| " + " | ".join(f"{one[key]}" for key in columns) + " |")
+
+
+if __name__ == "__main__":
+    main()
