@@ -14,6 +14,7 @@ searched ever wider until its recall is that of Tercet's index or more.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -109,24 +110,20 @@ def embed(folder: Path, model: str, minutes: str) -> None:
     file = TextFile.open(folder / "corpus.txt")
     loaded = load(model)
     begin = time.perf_counter()
-    first: list[int] = []
+    told: list[int] = []
 
     def tell(done: int, total: int) -> None:
-        first.append(done) if not first else None
-        last[:] = [done]
+        told.append(done)
         if time.perf_counter() - begin > 60 * float(minutes):
             raise EnoughError
 
-    last = [0]
     identity = identify(loaded, model)
-    try:
+    with contextlib.suppress(EnoughError):
         stage(file, loaded, identity, folder / "work", skip_empty=True, progress=tell)
-    except EnoughError:
-        pass
     seconds = time.perf_counter() - begin
-    rows = last[0] - first[0] if first else 0
+    rows = told[-1] - told[0] if told else 0
     note(folder, {"step": "embed", "rows": rows, "seconds": round(seconds, 1)})
-    print(f"{last[0]:,} of {file.rows:,} embedded; {rows / seconds:.0f} a second")
+    print(f"{rows:,} of {file.rows:,} embedded; {rows / seconds:.0f} a second")
 
 
 def staged_rows(folder: Path, model: str) -> Staged:
@@ -143,9 +140,8 @@ def measure(folder: Path, model: str, rows: str) -> None:
     np.save(folder / "vectors.npy", corpus)
     cut = range(0, len(corpus), 16_384)
     blocks = ((np.arange(n, min(n + 16_384, len(corpus))), corpus[n : n + 16_384]) for n in cut)
-    truth = [top_of_blocks(blocks, queries, TOP)[1][:, -1]]
-    np.save(folder / "truth.npy", truth[0])
-    del vectors, corpus, queries
+    np.save(folder / "truth.npy", top_of_blocks(blocks, queries, TOP)[1][:, -1])
+    del vectors, corpus
     found = alone(folder, model, "tercet", rows)
     wanted = str(found["recall"])
     for kind in ("ivf", "hnsw"):

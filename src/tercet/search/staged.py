@@ -54,7 +54,8 @@ class Staged:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """id, text, other columns and vector, in the order of the file."""
-        return iter(self.parts)
+        # Mapped one after the other: what has been read takes no memory any more.
+        return map(_map, self.files)
 
     def table(self, *columns: str) -> pa.Table:
         return pa.Table.from_batches(self.parts, self.schema).select(list(columns))
