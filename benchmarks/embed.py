@@ -1,71 +1,270 @@
-"""Embedding on this machine: sentences a second against sentence-transformers at its defaults.
+"""Embedding on this machine: sentences a second against sentence-transformers.
 
-    python benchmarks/embed.py [ENCODER]
+    python benchmarks/embed.py [ENCODER] [SENTENCES] [--peer VENV]
 
-Runs are interleaved and the medians compared, in one process, with the same weights, sentences and
-threads. Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample.
+Peers are sentence-transformers at its defaults, and, where VENV is an environment that has it with
+`optimum-onnx`, its fastest form: ONNX in 8 bits, made for processors with AVX-512 VNNI. Each
+contestant is a process of its own with the same weights, sentences and threads; runs are
+interleaved and medians compared. Sentences are quora-dev's where TERCET_DATA points to it, else
+the project's own sample. Tercet encodes every row, repeated or not, but in the lines that say so.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
 
-import tercet
-from tercet.data.examples import read_texts
-from tercet.data.files import find_file
-from tercet.data.sample import write_sample
-from tercet.weights import resolve
-
-SENTENCES, RUNS = 2_000, 5
+RUNS = 3
+WARM_UP = 200
+PEER, PEER_INT8 = "sentence-transformers", "sentence-transformers ONNX int8"
+OURS, OURS_ONNX, OURS_INT8 = "tercet", "tercet onnx", "tercet onnx-int8"
+ONCE = ", repeated sentences encoded once"
 
 
-def sentences() -> list[str]:
+def sentences(count: int = 2_000) -> list[str]:
     """Real questions where there are some."""
+    from tercet.data.examples import read_texts
+    from tercet.data.files import find_file
+    from tercet.data.sample import write_sample
+
     if "TERCET_DATA" in os.environ:
         root = Path(os.environ["TERCET_DATA"])
         (texts,) = read_texts(find_file("quora-dev.csv", (root, root / "cs224n")), ["sentence1"])
-        return texts[:SENTENCES]
+        return texts[:count]
     with tempfile.TemporaryDirectory() as folder:
-        write_sample(Path(folder), rows=SENTENCES)
+        write_sample(Path(folder), rows=count)
         (texts,) = read_texts(Path(folder) / "quora-train.csv", ["sentence1"])
         return texts
 
 
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def peer_encoder(folder: str, backend: str) -> Callable[[list[str]], Any]:
+    from sentence_transformers import SentenceTransformer
+
+    options: dict[str, Any] = {"device": "cpu"}
+    if backend == "onnx":
+        file = "onnx/model_qint8_avx512_vnni.onnx"
+        options |= {"backend": "onnx", "model_kwargs": {"file_name": file}}
+    model = SentenceTransformer(folder, **options)
+    return lambda texts: model.encode(texts, show_progress_bar=False)
+
+
+def our_encoder(folder: str, repeats: str) -> Callable[[list[str]], Any]:
+    import tercet
+
+    model = tercet.load(folder, device="cpu")
+    if repeats == "once":
+        return model.embed
+
+    def encode(texts: list[str]) -> Any:
+        vectors = model.engine.vectors(model.pieces(texts))
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    return encode
+
+
+def contest(kind: str, folder: str, how: str) -> None:
+    """In a process of its own: a run and its seconds for every line that asks for one."""
+    encode = (peer_encoder if kind == "peer" else our_encoder)(folder, how)
+    texts = json.loads(input())
+    encode(texts[:WARM_UP])
+    print("ready", flush=True)
+    while place := input():
+        start = time.perf_counter()
+        vectors = encode(texts)
+        seconds = time.perf_counter() - start
+        np.save(place, vectors)
+        print(seconds, flush=True)
+
+
+class Contestant:
+    def __init__(self, python: str, kind: str, folder: Path, how: str) -> None:
+        command = [python, __file__, "contest", kind, str(folder), how]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.seconds: list[float] = []
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        print(line, file=self.process.stdin, flush=True)
+
+    def hear(self) -> str:
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            if line.strip() == "ready" or line[0].isdigit():
+                return line
+        raise SystemExit("A contestant ended before its turn; see above.")
+
+
+def matmul_rate() -> float:
+    """Operations a second of this machine's own fp32 matrix product, in the encoder's shape."""
+    import torch
+
+    a, b = torch.randn(2048, 1536), torch.randn(384, 1536)
+    best = 0.0
+    with torch.inference_mode():
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(20):
+                torch.nn.functional.linear(a, b)
+            best = max(best, 20 * 2 * a.numel() * len(b) / (time.perf_counter() - start))
+    return best
+
+
+def operations(folder: Path, texts: list[str]) -> float:
+    """Of all matrix products that encode the texts: linear layers, and attention's two."""
+    import tercet
+
+    model = tercet.load(folder, device="cpu")
+    config = model.network.encoder.config
+    lengths = model.tokenizer.encode(texts, max_tokens=model.info.max_tokens).lengths
+    linear = 4 * config.width**2 + 2 * config.width * config.feed_forward
+    per_token = linear + 2 * lengths * config.width
+    return float(2 * config.layers * (lengths * per_token).sum())
+
+
+def export(folder: Path, out: Path) -> dict[str, Path]:
+    found = {}
+    for name in ("onnx", "onnx-int8"):
+        command = [sys.executable, "-m", "tercet", "export", folder, "--format", name]
+        subprocess.run([*map(str, command), "--out", str(out / name)], check=True)
+        found[f"tercet {name}"] = out / name
+    return found
+
+
+def peer_export(python: str, folder: Path, out: Path) -> Path:
+    """sentence-transformers' own quantised form, made by itself."""
+    program = """
+import shutil, sys
+from sentence_transformers import SentenceTransformer, export_dynamic_quantized_onnx_model
+source, out = sys.argv[1:]
+shutil.copytree(source, out)
+model = SentenceTransformer(out, backend="onnx", model_kwargs={"export": True})
+model.save_pretrained(out)
+export_dynamic_quantized_onnx_model(SentenceTransformer(out, backend="onnx"), "avx512_vnni", out)
+"""
+    subprocess.run([python, "-c", program, str(folder), str(out)], check=True, capture_output=True)
+    return out
+
+
+def spearman(folder: Path) -> float | None:
+    """Of cosines with the grades of sts-dev, where TERCET_DATA has it."""
+    import csv
+
+    from scipy.stats import spearmanr
+
+    import tercet
+    from tercet.data.files import find_file
+
+    if "TERCET_DATA" not in os.environ:
+        return None
+    root = Path(os.environ["TERCET_DATA"])
+    with find_file("sts-dev.csv", (root, root / "cs224n")).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    model = tercet.load(folder, device="cpu")
+    first, second = (model.embed([row[f"sentence{side}"] for row in rows]) for side in (1, 2))
+    grades = [float(row["similarity"]) for row in rows]
+    return float(spearmanr((first * second).sum(axis=1), grades).statistic)
+
+
+def measure(contestants: dict[str, Contestant], texts: list[str], out: Path) -> dict[str, Any]:
+    """Seconds of every contestant, and the vectors that it gave in its last run."""
+    for contestant in contestants.values():
+        contestant.say(json.dumps(texts))
+        contestant.hear()
+    files = {name: out / f"{index}.npy" for index, name in enumerate(contestants)}
+    for _ in range(RUNS):
+        for name, contestant in contestants.items():
+            contestant.say(str(files[name]))
+            contestant.seconds.append(float(contestant.hear()))
+    for contestant in contestants.values():
+        contestant.say("")
+        contestant.process.wait()
+    return {name: np.load(file) for name, file in files.items()}
 
 
 def main() -> None:
-    folder = resolve(sys.argv[1] if len(sys.argv) > 1 else "all-minilm-l6-v2")
-    texts = sentences()
-    ours = tercet.load(folder, device="cpu")
-    peer = SentenceTransformer(str(folder), device="cpu")
-    difference = np.abs(ours.embed(texts[:64]) - peer.encode(texts[:64])).max()
-    times: dict[str, list[float]] = {"tercet": [], "sentence-transformers": []}
-    for _ in range(RUNS):
-        times["tercet"].append(seconds(lambda: ours.embed(texts)))
-        times["sentence-transformers"].append(
-            seconds(lambda: peer.encode(texts, show_progress_bar=False))
+    from tercet.weights import resolve
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("encoder", nargs="?", default="all-minilm-l6-v2")
+    parser.add_argument("sentences", nargs="?", type=int, default=2_000)
+    parser.add_argument("--peer", type=Path)
+    asked = parser.parse_args()
+    folder, texts = resolve(asked.encoder), sentences(asked.sentences)
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place)
+        exported = export(folder, out)
+        ours = {OURS: folder, **exported}
+        contestants = {PEER: Contestant(sys.executable, "peer", folder, "torch")}
+        if asked.peer is not None:
+            python = str(asked.peer / "bin" / "python")
+            made = peer_export(python, folder, out / "peer")
+            contestants[PEER_INT8] = Contestant(python, "peer", made, "onnx")
+        for name, source in ours.items():
+            contestants[name] = Contestant(sys.executable, "ours", source, "all")
+        once = Contestant(sys.executable, "ours", ours[OURS_INT8], "once")
+        contestants[OURS_INT8 + ONCE] = once
+        rate = matmul_rate()
+        vectors = measure(contestants, texts, out)
+        done = operations(folder, texts)
+        qualities = {name: spearman(source) for name, source in ours.items()}
+    report(contestants, vectors, texts, rate=rate, done=done)
+    for name, quality in qualities.items():
+        if quality is not None:
+            print(f"Spearman on sts-dev, {name}: {100 * quality:.2f}")
+
+
+def report(
+    contestants: dict[str, Contestant],
+    vectors: dict[str, Any],
+    texts: list[str],
+    *,
+    rate: float,
+    done: float,
+) -> None:
+    names = ("torch", "onnxruntime", "sentence-transformers", "transformers", "tokenizers")
+    print(f"{asked_of(texts)}, {os.cpu_count()} cores, {RUNS} interleaved runs")
+    print(", ".join(f"{name} {version(name)}" for name in names))
+    print("| contestant | sentences/s | of the first | mean cosine | least cosine |")
+    print("|---|---|---|---|---|")
+    rates = {
+        name: len(texts) / statistics.median(contestant.seconds)
+        for name, contestant in contestants.items()
+    }
+    for name, found in rates.items():
+        cosines = (vectors[name] * vectors[PEER]).sum(axis=1)
+        print(
+            f"| {name} | {found:.0f} | {found / rates[PEER]:.2f} | {cosines.mean():.5f} | "
+            f"{cosines.min():.5f} |"
         )
-    rates = {name: len(texts) / statistics.median(found) for name, found in times.items()}
-    for name, rate in rates.items():
-        print(f"{name}\t{rate:.0f} sentences/s")
-    ratio = rates["tercet"] / rates["sentence-transformers"]
-    print(f"ratio\t{ratio:.2f}\t(fp32, {torch.get_num_threads()} threads, {len(texts)} sentences)")
-    print(f"greatest difference\t{difference:.1e}")
+    if PEER_INT8 in rates:
+        print(f"int8 against int8: {rates[OURS_INT8] / rates[PEER_INT8]:.2f}")
+    reached = done / statistics.median(contestants[OURS].seconds)
+    print(
+        f"fp32: {reached / 1e9:.0f} GFLOP/s, {100 * reached / rate:.0f} % of this machine's own "
+        f"matrix product ({rate / 1e9:.0f} GFLOP/s)"
+    )
+
+
+def asked_of(texts: list[str]) -> str:
+    return f"{len(texts)} sentences, {len(set(texts))} of them distinct"
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["contest"]:
+        contest(*sys.argv[2:])
+    else:
+        main()

@@ -57,6 +57,16 @@ TASKS = {
 }
 
 
+def test_a_repeated_text_is_embedded_once(tiny_encoder: Path) -> None:
+    model = build(tiny_encoder)
+    seen: list[tuple[int, int]] = []
+    texts = ["dull", "a film", "dull", "a  film"]
+    vectors = model.embed(texts, progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (2, 2)
+    assert (vectors[0] == vectors[2]).all()
+    assert np.abs(vectors - np.concatenate([model.embed([text]) for text in texts])).max() < 1e-5
+
+
 def build(folder: Path, *, pooling: str = "mean", tasks: dict[str, TaskSpec] = TASKS) -> Model:
     torch.manual_seed(0)
     network = Network(load_encoder(folder), pooling=pooling, tasks=tasks)

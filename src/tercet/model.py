@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.errors import TercetError
-from tercet.infer.base import BaseEngine, Progress
+from tercet.infer.base import BaseEngine, Progress, distinct
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.infer.onnx_network import OnnxNetwork
 from tercet.model_card import ModelInfo
@@ -114,8 +114,10 @@ class Model:
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
-        vectors = self.engine.vectors(self.pieces(_texts(texts)), progress=progress)
-        vectors = np.ascontiguousarray(vectors[:, :width])
+        pieces = self.pieces(_texts(texts))
+        # A text that stands there several times is encoded once.
+        kept, places = distinct(pieces)
+        vectors = self.engine.vectors(pieces, kept, progress=progress)[:, :width][places]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, np.float32(1e-12))
         return vectors

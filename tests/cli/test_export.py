@@ -38,6 +38,23 @@ def test_an_export_embeds_as_the_model_does(export, tiny_mpnet: Path, tmp_path: 
     assert (tercet.load(out, device="cpu").embed(TEXTS) == ours).all()
 
 
+@pytest.mark.parametrize(("form", "near"), [("onnx", 0.99999), ("onnx-int8", 0.99)])
+def test_onnx_embeds_nearly_as_the_model_does(
+    export, tiny_encoder: Path, tmp_path: Path, form: str, near: float
+) -> None:
+    out = tmp_path / "exported"
+    code, told, talk = export(tiny_encoder, "--format", form, "--out", out)
+    assert (code, told, talk.count("\n")) == (0, "", 1)
+    assert str(out) in talk
+    ours = tercet.load(tiny_encoder, device="cpu").embed(TEXTS)
+    assert (tercet.load(out).embed(TEXTS) * ours).sum(axis=1).min() > near
+    # Graphs are the end of the way: they cannot be exported again, nor replaced by other things.
+    code, _, talk = export(out, "--format", form, "--out", tmp_path / "again")
+    assert code == 2
+    assert "holds ONNX graphs" in talk
+    assert [path.name for path in tmp_path.iterdir()] == ["exported"]
+
+
 def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()

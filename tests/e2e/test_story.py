@@ -69,6 +69,14 @@ def test_from_files_to_vectors_in_another_library(
     ours = package.load(out, device="cpu").embed(TEXTS)
     np.testing.assert_allclose(vectors, ours, atol=1e-5)
 
+    fast = tmp_path / "fast"
+    tercet.succeed("export", out, "--format", "onnx-int8", "--out", fast)
+    (again,) = predict(tercet.run, fast, "sentiment", "A dull and lifeless film.")
+    assert again["probabilities"] == pytest.approx(sentiment["probabilities"], abs=0.05)
+    measured = here("evaluate", fast, "--data", sample_data)
+    assert measured.code == 0, measured.err
+    assert "sentiment\tsingle\t60\taccuracy*" in measured.out
+
 
 def predict(run: Any, model: Path, task: str, *texts: str) -> list[dict[str, Any]]:
     given = [part for text in texts for part in ("--text", text)]

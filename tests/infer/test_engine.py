@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,26 @@ def test_small_batches_give_what_one_batch_gives(engine, tokenizer, gear, monkey
     parts = engine.outputs("similarity", gear, columns(tokenizer))
     assert whole.shape == (6, 1)
     assert np.abs(whole - parts).max() < 1e-5
+
+
+def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch) -> None:
+    texts = columns(tokenizer)[0]
+    whole = engine.vectors(texts)
+    monkeypatch.setattr(engine_module, "CPU_BUDGET", 12)
+    monkeypatch.setattr(engine_module, "LEAST", 12)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        seen: list[tuple[int, int]] = []
+        parts = engine.vectors(texts, progress=lambda done, of: seen.append((done, of)))
+        with ThreadPoolExecutor(1) as other:
+            threads = [torch.get_num_threads(), other.submit(torch.get_num_threads).result()]
+    finally:
+        torch.set_num_threads(before)
+    assert np.abs(whole - parts).max() < 1e-5
+    assert len(seen) > 2
+    assert seen[-1] == (len(TEXTS), len(TEXTS))
+    assert threads == [2, 2]
 
 
 def test_the_bi_gear_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import tercet
+from tercet.data.examples import read_texts
 from tercet.errors import TercetError
 from tercet.infer import onnx_engine
 from tercet.infer.batches import even_batches
@@ -197,6 +198,15 @@ def test_int8_is_near(tiny_encoder: Path, tmp_path: Path) -> None:
     wanted = np.array([found.probabilities for found in model.sentiment(TEXTS)])
     given = np.array([found.probabilities for found in exported.sentiment(TEXTS)])
     assert np.abs(given - wanted).max() < 0.05
+
+
+def test_int8_of_real_weights_is_near(minilm: Path, real_data: Path, tmp_path: Path) -> None:
+    model = tercet.load(minilm, device="cpu")
+    exported = tercet.load(export(model, tmp_path / "model", "int8"))
+    (texts,) = read_texts(real_data / "cs224n" / "quora-dev.csv", ["sentence1"])
+    cosines = (exported.embed(texts[:64]) * model.embed(texts[:64])).sum(axis=1)
+    assert cosines.mean() > 0.995
+    assert cosines.min() > 0.98
 
 
 def test_temperatures_count(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "reproduce": "Run the reports' experiments, and set our figures beside theirs.",
     "weights": "Fetch the weights of an encoder, checked by sha256.",
     "data": "Look into data files before training on them.",
+    "bench": "List the benchmarks, or run one against its peer.",
 }
 MISTAKE, INTERRUPTED = 2, 130
 

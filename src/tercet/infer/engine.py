@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tercet.infer.base import BaseEngine, Buffer, Floats, Progress, distinct, join
 from tercet.infer.batches import Rows, batches
+from tercet.infer.workers import side_by_side
 from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Gear
@@ -21,7 +22,7 @@ from tercet.text.tokens import Pieces, Tokens
 __all__ = ["Engine", "Floats", "Progress", "budget_of", "distinct", "inference", "join"]
 
 # Tokens a batch: on CPUs larger ones fall out of the cache, on a GPU smaller ones leave it idle.
-CPU_BUDGET = 2048
+CPU_BUDGET, LEAST = 1024, 128
 CUDA_BUDGET = 65_536
 COMPARED = 8192
 
@@ -121,25 +122,58 @@ class Engine(BaseEngine):
         device = self.network.device
         results = np.empty((len(lengths), width), np.float32)
         done = 0
-
-        def collect(rows: Rows, given: Tensor) -> None:
-            nonlocal done
-            results[rows] = given.float().cpu().numpy()
-            done += len(rows)
-            if progress is not None:
-                progress(done, len(lengths))
-
         with inference(self.network, bf16=self.bf16):
-            waiting: tuple[Rows, Tensor] | None = None
-            for rows in batches(lengths, budget=budget_of(device)):
-                # Made before the last batch is waited for, so that a GPU is busy meanwhile.
-                tokens = make_tokens(rows)
-                if waiting is not None:
-                    collect(*waiting)
-                waiting = rows, call(DeviceTokens.from_host(tokens, device))
-            if waiting is not None:
-                collect(*waiting)
+            if device.type == "cpu" and torch.get_num_threads() > 1:
+                encoded = self._side_by_side(lengths, make_tokens, call)
+            else:
+                found = batches(lengths, budget=budget_of(device))
+                encoded = self._one_after_another(found, make_tokens, call)
+            for rows, given in encoded:
+                results[rows] = given.float().cpu().numpy()
+                done += len(rows)
+                if progress is not None:
+                    progress(done, len(lengths))
         return results
+
+    def _one_after_another(
+        self,
+        found: Sequence[Rows],
+        make_tokens: Callable[[Rows], Tokens],
+        call: Callable[[DeviceTokens], Tensor],
+    ) -> Iterator[tuple[Rows, Tensor]]:
+        waiting: tuple[Rows, Tensor] | None = None
+        for rows in found:
+            # Made before the last batch is waited for, so that a GPU is busy meanwhile.
+            tokens = make_tokens(rows)
+            if waiting is not None:
+                yield waiting
+            waiting = rows, call(DeviceTokens.from_host(tokens, self.network.device))
+        if waiting is not None:
+            yield waiting
+
+    def _side_by_side(
+        self,
+        lengths: Rows,
+        make_tokens: Callable[[Rows], Tokens],
+        call: Callable[[DeviceTokens], Tensor],
+    ) -> Iterator[tuple[Rows, Tensor]]:
+        """A batch for every core at a time: cores that share one wait for each other."""
+        threads = torch.get_num_threads()
+        budget = int(np.clip(lengths.sum() // threads, LEAST, CPU_BUDGET))
+        found = batches(lengths, budget=budget)
+        if len(found) == 1:
+            yield from self._one_after_another(found, make_tokens, call)
+            return
+
+        def encode(rows: Rows) -> tuple[Rows, Tensor]:
+            tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
+            with computing(self.network.device, bf16=self.bf16):
+                return rows, call(tokens)
+
+        given = side_by_side(encode, found, threads=threads, begin=_work_alone)
+        # Threads that begin later should have as many as this one, not what a worker asked for.
+        torch.set_num_threads(threads)
+        yield from given
 
 
 def budget_of(device: torch.device) -> int:
@@ -153,11 +187,22 @@ def inference(network: Network, *, bf16: bool) -> Iterator[None]:
     modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
-        with (
-            torch.inference_mode(),
-            torch.autocast(network.device.type, dtype=torch.bfloat16, enabled=bf16),
-        ):
+        with computing(network.device, bf16=bf16):
             yield
     finally:
         for module, training in modes:
             module.training = training
+
+
+@contextmanager
+def computing(device: torch.device, *, bf16: bool) -> Iterator[None]:
+    """No gradients, and autocast where asked for, in this thread."""
+    with (
+        torch.inference_mode(),
+        torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16),
+    ):
+        yield
+
+
+def _work_alone() -> None:
+    torch.set_num_threads(1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,20 @@ from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import Pooling
 
 Floats = NDArray[np.float32]
-Precision = Literal["fp32", "int8"]
+Indices = NDArray[np.int64]
 
 
-def encoder_graph(encoder: Encoder, *, pooling: Pooling, precision: Precision) -> ModelProto:
+def encoder_graph(
+    encoder: Encoder, *, pooling: Pooling, loud: Sequence[Indices] | None
+) -> ModelProto:
     """Token ids to vectors.
 
+    loud: for int8, of each layer the feed-forward neurons that stay in fp32; None for fp32
     Inputs: ids and, where the encoder knows them, types, int64 [rows, length]; lengths, int64
     [rows]: the tokens of each row, which stand first in it. Outputs: vectors [rows, width], as
     pooled, and embeddings [rows, width], of length 1.
     """
-    return _Writer(encoder, pooling=pooling, precision=precision).model()
+    return _Writer(encoder, pooling=pooling, loud=loud).model()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,12 @@ class _Shapes:
 
 
 class _Writer:
-    def __init__(self, encoder: Encoder, *, pooling: Pooling, precision: Precision) -> None:
+    def __init__(
+        self, encoder: Encoder, *, pooling: Pooling, loud: Sequence[Indices] | None
+    ) -> None:
         self.config = encoder.config
         self.pooling = pooling
-        self.precision = precision
+        self.loud = loud
         self.state: dict[str, Floats] = {
             name: tensor.detach().float().cpu().numpy()
             for name, tensor in encoder.state_dict().items()
@@ -76,7 +81,7 @@ class _Writer:
         )
         hidden = self._embed(ids, types, length, shapes)
         for index in range(self.config.layers):
-            hidden = self._layer(f"layers.{index}", hidden, shapes)
+            hidden = self._layer(index, hidden, shapes)
         vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, length)
         graph.output("vectors", vectors, ["rows", width])
         norms = graph.add("ReduceL2", vectors, graph.integers(1), keepdims=1)
@@ -98,9 +103,10 @@ class _Writer:
             summed = graph.add("Add", summed, graph.add("Gather", kinds, types))
         return self._norm("embeddings.norm", graph.add("Reshape", summed, shapes.flat))
 
-    def _layer(self, name: str, hidden: str, shapes: _Shapes) -> str:
+    def _layer(self, index: int, hidden: str, shapes: _Shapes) -> str:
         """hidden [total, width] -> [total, width]; total is rows * length."""
         graph, state, width = self.graph, self.state, self.config.width
+        name = f"layers.{index}"
         weight, bias = (state[f"{name}.attention.qkv.{part}"] for part in ("weight", "bias"))
         parts = [
             graph.add("Reshape", projected, shapes.rows)
@@ -111,9 +117,27 @@ class _Writer:
         mixed = graph.add("Reshape", self._attend(name, parts, shapes), shapes.flat)
         attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
         hidden = self._norm(f"{name}.attention_norm", attended)
-        expanded = self._activate(self._linear(f"{name}.feed_forward.expand", hidden))
-        contracted = self._linear(f"{name}.feed_forward.contract", expanded)
-        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", contracted, hidden))
+        given = self._feed_forward(index, hidden)
+        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", given, hidden))
+
+    def _feed_forward(self, index: int, hidden: str) -> str:
+        """[total, width] -> [total, width]; the loud neurons by themselves, in fp32."""
+        graph, name = self.graph, f"layers.{index}.feed_forward"
+        wide, wide_bias, narrow, narrow_bias = (
+            self.state[f"{name}.{part}"]
+            for part in ("expand.weight", "expand.bias", "contract.weight", "contract.bias")
+        )
+        loud = np.zeros(0, np.int64) if self.loud is None else self.loud[index]
+        quiet = np.setdiff1d(np.arange(len(wide)), loud)
+        (expanded,) = self._linears(hidden, [wide[quiet]], [wide_bias[quiet]])
+        (given,) = self._linears(self._activate(expanded), [narrow[:, quiet]], [narrow_bias])
+        if not len(loud):
+            return given
+        beside = self._activate(self._gemm(hidden, wide[loud], graph.constant(wide_bias[loud])))
+        return self._gemm(beside, narrow[:, loud], given)
+
+    def _gemm(self, hidden: str, weight: Floats, added: str) -> str:
+        return self.graph.add("Gemm", hidden, self.graph.constant(weight.T), added)
 
     def _attend(self, name: str, parts: list[str], shapes: _Shapes) -> str:
         """Attention that looks at lengths only where rows differ: without them it is faster."""
@@ -141,9 +165,9 @@ class _Writer:
     def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
         """Linear layers that read the same; weights [outputs, inputs], biases [outputs] each."""
         graph = self.graph
-        if self.precision == "fp32":
+        if self.loud is None:
             return [
-                graph.add("Gemm", hidden, graph.constant(weight.T), graph.constant(bias))
+                self._gemm(hidden, weight, graph.constant(bias))
                 for weight, bias in zip(weights, biases, strict=True)
             ]
         read, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,6 +11,7 @@ from tercet.infer.base import BaseEngine, Buffer, Floats, Progress
 from tercet.infer.batches import Rows, even_batches, special
 from tercet.infer.onnx_network import OnnxNetwork, threads
 from tercet.infer.predictions import output_width, predict
+from tercet.infer.workers import side_by_side
 from tercet.specs import DensePairHeadSpec, Gear
 from tercet.text.template import Template, longest_first
 from tercet.text.tokens import Pieces, Tokens
@@ -115,13 +115,7 @@ class OnnxEngine(BaseEngine):
         if len(found) == 1 or threads() == 1:
             yield from map(encode, found)
             return
-        waiting = [self.network.workers.submit(encode, batch) for batch in found]
-        try:
-            for future in as_completed(waiting):
-                yield future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        yield from side_by_side(encode, found, threads=threads())
 
 
 def rectangle(tokens: Tokens) -> tuple[Rows, Rows, Rows]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +55,6 @@ class OnnxNetwork:
     def vocabulary(self) -> int:
         """Ids that the encoder knows."""
         return self._fact("vocabulary")
-
-    @cached_property
-    def workers(self) -> ThreadPoolExecutor:
-        """One thread a core: batches run side by side, each on one, and none waits for another."""
-        return ThreadPoolExecutor(threads(), thread_name_prefix="tercet")
 
     def vectors(
         self, ids: NDArray[np.int64], types: NDArray[np.int64], lengths: NDArray[np.int64]

@@ -1,0 +1,57 @@
+"""One sentence at a time: latency against sentence-transformers.
+
+    python benchmarks/latency.py [ENCODER]
+
+All run in one process with the same weights and threads and take turns, sentence by sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from embed import export, sentences
+from sentence_transformers import SentenceTransformer
+
+import tercet
+from tercet.weights import resolve
+
+SENTENCES, WARM_UP = 300, 20
+PEER = "sentence-transformers"
+
+
+def main() -> None:
+    folder = resolve(sys.argv[1] if len(sys.argv) > 1 else "all-minilm-l6-v2")
+    texts = sentences(SENTENCES + WARM_UP)
+    peer = SentenceTransformer(str(folder), device="cpu")
+    with tempfile.TemporaryDirectory() as out:
+        encoders: dict[str, Any] = {
+            PEER: lambda text: peer.encode([text], show_progress_bar=False),
+            "tercet": _embed(folder),
+            **{name: _embed(made) for name, made in export(folder, Path(out)).items()},
+        }
+        times: dict[str, list[float]] = {name: [] for name in encoders}
+        for text in texts:
+            for name, encode in encoders.items():
+                start = time.perf_counter()
+                encode(text)
+                times[name].append(1000 * (time.perf_counter() - start))
+    found = {name: np.percentile(values[WARM_UP:], [50, 95]) for name, values in times.items()}
+    print(f"{SENTENCES} sentences, one at a time")
+    print("| contestant | p50 ms | p95 ms | p50 of the first |")
+    print("|---|---|---|---|")
+    for name, (middle, high) in found.items():
+        print(f"| {name} | {middle:.2f} | {high:.2f} | {middle / found[PEER][0]:.2f} |")
+
+
+def _embed(folder: Path) -> Any:
+    model = tercet.load(folder, device="cpu")
+    return lambda text: model.embed([text])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tercet.cli import bench as bench_module
+from tercet.cli.app import main
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    """Exit code, stdout and stderr of a call."""
+
+    def run(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tercet", "bench", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        told = capfd.readouterr()
+        return end.value.code, told.out, told.err
+
+    return run
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bench_module, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_all_are_listed(bench) -> None:
+    code, out, _ = bench()
+    assert code == 0
+    lines = dict(line.split("\t") for line in out.splitlines())
+    assert "sentence-transformers" in lines["embed"]
+    assert {"embed", "latency", "startup"} <= lines.keys()
+
+
+def test_one_is_run_with_its_arguments(bench, scripts: Path) -> None:
+    (scripts / "echo.py").write_text("import sys; print(sys.argv[1:]); sys.exit(3)", "utf-8")
+    code, out, _ = bench("echo", "a", "--", "--peer", "b")
+    assert (code, out.strip()) == (3, "['a', '--peer', 'b']")
+
+
+def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
+    code, _, talk = bench("embed")
+    assert code == 2
+    assert "part of Tercet's repository" in talk
+    (scripts / "embed.py").write_text('"""Embedding."""', "utf-8")
+    code, _, talk = bench("embd")
+    assert code == 2
+    assert talk.strip() == "error: No benchmark is called 'embd': there are embed."
