@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -207,8 +208,9 @@ def healthy(port: int) -> bool:
         return False
 
 
-def ours(model: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "tercet", "serve", "--model", str(model), "--port", str(port)]
+def ours(model: Path, port: int, *, workers: int = 1) -> list[str]:
+    options = ["--model", model, "--port", port, "--workers", workers]
+    return [sys.executable, "-m", "tercet", "serve", *map(str, options)]
 
 
 def peers(venv: Path, model: Path, port: int) -> list[str]:
@@ -255,7 +257,10 @@ def run_load(server: Server, requests: list[bytes], seconds: float) -> tuple[flo
 def throughput(model: Path, arguments: argparse.Namespace) -> None:
     texts = sentences()
     requests = embeddings(model, texts)
-    servers = [("tercet", ours(model, arguments.port))]
+    servers = [
+        ("tercet", ours(model, arguments.port)),
+        ("tercet, 2 workers", ours(model, arguments.port, workers=2)),
+    ]
     if arguments.peer is not None:
         servers.append(("infinity-emb", peers(arguments.peer, model, arguments.port)))
     rates = {}
@@ -263,11 +268,11 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
         with serving(name, command, arguments.port) as server:
             rates[name], load = run_load(server, requests, arguments.seconds)
             tell_load(name, rates[name], load)
-    rates["offline"] = offline(model, texts)
-    print(f"offline model.embed\t{rates['offline']:.0f} sentences/s")
-    print(f"ratio to offline\t{rates['tercet'] / rates['offline']:.2f}")
-    if "infinity-emb" in rates:
-        print(f"ratio to infinity-emb\t{rates['tercet'] / rates['infinity-emb']:.2f}")
+    rates["offline model.embed"] = offline(model, texts)
+    print(f"offline model.embed\t{rates['offline model.embed']:.0f} sentences/s")
+    for name, peer in itertools.product(rates, ("infinity-emb", "offline model.embed")):
+        if name.startswith("tercet") and peer in rates:
+            print(f"ratio of {name} to {peer}\t{rates[name] / rates[peer]:.2f}")
 
 
 def tell_load(name: str, rate: float, load: Load) -> None:

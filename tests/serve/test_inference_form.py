@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from huggingface_hub import InferenceClient, constants
 
 import tercet
 from tercet.model import Model
@@ -15,6 +16,16 @@ def test_embed_equals_the_model(server: Any, model: Model) -> None:
     told = server.post("/embed", {"inputs": TEXTS}).json()
     assert np.abs(np.array(told) - model.embed(TEXTS)).max() < 1e-6
     assert server.post("/embed", {"inputs": TEXTS[0]}).json() == told[:1]
+
+
+def test_the_hubs_own_client_works_unchanged(
+    server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The tests keep off the network; this client asks nothing but the server.
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    client = InferenceClient(model=f"{server.url}/embed")
+    told = client.feature_extraction(TEXTS[0], normalize=True, truncate=True)
+    assert np.abs(np.asarray(told) - model.embed(TEXTS[:1])).max() < 1e-6
 
 
 def test_a_long_answer_is_as_exact_as_a_short_one(serve: Any, model: Model) -> None:

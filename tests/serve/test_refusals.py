@@ -58,6 +58,8 @@ def test_a_body_that_says_it_is_long_is_refused_unread(server: Any) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
         peer.sendall(head + b"Content-Length: 100000000\r\n\r\n")
         assert peer.recv(1000).startswith(b"HTTP/1.1 413")
+    assert send(server, b" " * 100_000_000).status_code == 413
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
 
 
 def test_a_body_that_does_not_say_its_length_is_refused_while_it_comes(server: Any) -> None:
