@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 import torch
 
+from tercet.data.stream import TextFile
 from tercet.model import Model
 from tercet.model_card import ModelInfo
 from tercet.network import Network
 from tercet.nn.folder import load_encoder
+from tercet.search.index import Index
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
@@ -55,6 +57,11 @@ TASKS: dict[str, Any] = {
         },
     },
 }
+NOTES = """id,text,year
+a,A <b>warm</b> room.,1999
+b,Snow fell all night.,2001
+c,The film was dull.,2003
+"""
 # Stands before the server: `answer` may answer in its place, `change` may change what it says of
 # itself; all that the page asks is written down.
 STAND_IN = """
@@ -94,13 +101,23 @@ def model(tiny_encoder: Path) -> Model:
 
 
 @pytest.fixture(scope="package")
-def address(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def index(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("indexed")
+    (folder / "notes.csv").write_text(NOTES, "utf-8")
+    Index.build(folder / "notes", TextFile.open(folder / "notes.csv"), model)
+    return Index.open(folder / "notes", model)
+
+
+@pytest.fixture(scope="package")
+def address(model: Model, index: Index, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("served") / "tiny"
     model.save(folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tercet", "serve", "--model", str(folder), "--port", str(port)]
+    options = {"--model": folder, "--index": index.folder, "--port": port}
+    told = [str(word) for option in options.items() for word in option]
+    command = [sys.executable, "-m", "tercet", "serve", *told]
     log = folder.with_name("log")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with log.open("wb") as file:

@@ -145,29 +145,34 @@ def test_the_csv_holds_every_line_in_the_order_shown(
         )
 
 
-INDEX = 'info.tercet.index = { rows: 2, name: "notes" };'
-HITS = """[
-    { id: 7, text: "A <b>warm</b> room.", score: 0.91, year: 1999 },
-    { id: 8, text: "Snow.", score: -0.2 },
-]"""
-
-
-def test_search_is_there_only_with_an_index(page: Any) -> None:
-    assert "search" not in [one.get_attribute("data-name") for one in page.open().all("[role=tab]")]
-    answer = f'if (path === "search") return [200, {{ results: [{HITS}] }}];'
-    page.open("search", info=INDEX, answer=answer)
+def test_search_shows_the_rows_of_the_index(page: Any, index: Any) -> None:
+    page.open("search")
     assert page.run() == "Write a question first."
-    page.write("#query", "warm")
-    assert page.run() == "2 sentences found."
-    assert page.texts(".found p") == ["A <b>warm</b> room.", "Snow."]
-    assert page.texts(".found b") == ["0.91", "−0.20"]
-    assert page.texts(".found .note") == ["id 7, year 1999", "id 8"]
-    assert page.asked("search") == [{"query": "warm", "top": 10}]
+    page.write("#query", "a warm night")
+    assert page.run() == "3 sentences found."
+    hits = index.search(["a warm night"], top=10)[0]
+    assert page.texts(".found p") == [hit.text for hit in hits]
+    assert page.texts(".found b") == [f"{hit.score:.2f}".replace("-", "−") for hit in hits]
+    assert page.texts(".found .note") == [
+        f"id {hit.id}, year {hit.columns['year']}" for hit in hits
+    ]
+    assert page.asked("search") == [{"query": "a warm night", "top": 10}]
+
+
+def test_without_an_index_there_is_no_search(page: Any) -> None:
+    page.open("search", info="info.tercet.index = null;")
+    names = [one.get_attribute("data-name") for one in page.all("[role=tab]")]
+    assert (names, page.tab) == (["sentences", "pair", "list"], "sentences")
+    assert page.all("#panel-search") == []
 
 
 def test_a_model_without_tasks_still_compares_and_maps(page: Any) -> None:
     page.open(info="info.tercet.tasks = {};")
-    assert [one.get_attribute("data-name") for one in page.all("[role=tab]")] == ["pair", "list"]
+    assert [one.get_attribute("data-name") for one in page.all("[role=tab]")] == [
+        "pair",
+        "list",
+        "search",
+    ]
     assert page.run() == "Compared."
     assert page.texts(".results h3") == ["Vectors"]
     page.all("#tab-list")[0].click()
