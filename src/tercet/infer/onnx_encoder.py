@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from tercet.errors import TercetError
-from tercet.infer.onnx_graph import MICROSOFT, Graph, branch
+from tercet.infer.onnx_graph import MICROSOFT, Graph
 from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import Pooling
 
@@ -36,15 +36,13 @@ class _Shapes:
     """Values that all layers share.
 
     rows: [rows, length, width], flat: [-1, width]; as shapes
-    lengths: int32 [rows]; padded: whether a row is shorter than others, bool [1]
-    bias: relative position bias [1, heads, length, length], or empty
+    mask: which tokens see which, bool [rows, 1, length, length], or with a relative position bias
+        what is added to their scores, [rows, heads, length, length]
     """
 
     rows: str
     flat: str
-    lengths: str
-    padded: str
-    bias: str
+    mask: str
 
 
 class _Writer:
@@ -70,19 +68,18 @@ class _Writer:
         lengths = graph.input("lengths", "int64", ["rows"])
         shape = graph.add("Shape", ids)
         length = graph.add("Gather", shape, graph.integers(1))
+        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
+        places = graph.add("Range", zero, graph.add("Squeeze", length), one)
+        real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
         shapes = _Shapes(
             rows=graph.add("Concat", shape, graph.integers(width), axis=0),
             flat=graph.integers(-1, width),
-            lengths=graph.add("Cast", lengths, to=TensorProto.INT32),
-            padded=graph.add(
-                "Less", graph.add("ReduceMin", lengths, graph.integers(0), keepdims=1), length
-            ),
-            bias=self._bias(length),
+            mask=self._mask(real, places, shape),
         )
         hidden = self._embed(ids, types, length, shapes)
         for index in range(self.config.layers):
             hidden = self._layer(index, hidden, shapes)
-        vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, length)
+        vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, real)
         graph.output("vectors", vectors, ["rows", width])
         norms = graph.add("ReduceL2", vectors, graph.integers(1), keepdims=1)
         norms = graph.add("Max", norms, graph.number(1e-12))
@@ -114,7 +111,9 @@ class _Writer:
                 hidden, np.split(weight, 3), [bias[i * width : (i + 1) * width] for i in range(3)]
             )
         ]
-        mixed = graph.add("Reshape", self._attend(name, parts, shapes), shapes.flat)
+        heads = {"q_num_heads": self.config.heads, "kv_num_heads": self.config.heads}
+        mixed = graph.add("Attention", *parts, shapes.mask, **heads)
+        mixed = graph.add("Reshape", mixed, shapes.flat)
         attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
         hidden = self._norm(f"{name}.attention_norm", attended)
         given = self._feed_forward(index, hidden)
@@ -138,24 +137,6 @@ class _Writer:
 
     def _gemm(self, hidden: str, weight: Floats, added: str) -> str:
         return self.graph.add("Gemm", hidden, self.graph.constant(weight.T), added)
-
-    def _attend(self, name: str, parts: list[str], shapes: _Shapes) -> str:
-        """Attention that looks at lengths only where rows differ: without them it is faster."""
-        shape = ("rows", "length", self.config.width)
-        bias = [shapes.bias] if shapes.bias else []
-        whole, padded = (
-            branch(
-                f"{name}.{place}",
-                "MultiHeadAttention",
-                *parts,
-                *(["", lengths, *bias] if bias or lengths else []),
-                shape=shape,
-                domain=MICROSOFT,
-                num_heads=self.config.heads,
-            )
-            for place, lengths in (("whole", ""), ("padded", shapes.lengths))
-        )
-        return self.graph.choose(shapes.padded, padded, whole)
 
     def _linear(self, name: str, hidden: str) -> str:
         weight, bias = (self.state[f"{name}.{part}"] for part in ("weight", "bias"))
@@ -195,14 +176,14 @@ class _Writer:
         how = "tanh" if self.config.activation == "gelu_new" else "none"
         return self.graph.add("Gelu", hidden, approximate=how)
 
-    def _bias(self, length: str) -> str:
-        """MPNet's bias of each token to each other, [1, heads, length, length]; else empty."""
-        if self.buckets is None:
-            return ""
+    def _mask(self, real: str, places: str, shape: str) -> str:
+        """real, bool [rows, length], and places [length] -> the mask of attention."""
         graph = self.graph
-        last = graph.add("Squeeze", length)
-        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
-        places = graph.add("Range", zero, last, one)
+        seen = graph.add("Unsqueeze", real, graph.integers(1, 2))
+        if self.buckets is None:
+            rows, length = (graph.add("Gather", shape, graph.integers(i)) for i in (0, 1))
+            square = graph.add("Concat", rows, graph.integers(1), length, length, axis=0)
+            return graph.add("Expand", seen, square)
         distances = graph.add(
             "Sub",
             graph.add("Unsqueeze", places, graph.integers(0)),
@@ -214,10 +195,10 @@ class _Writer:
         )
         table = graph.constant(self.state["relative_bias.table.weight"])
         bias = graph.add("Transpose", graph.add("Gather", table, buckets), perm=[2, 0, 1])
-        return graph.add("Unsqueeze", bias, graph.integers(0))
+        return graph.add("Where", seen, bias, graph.number(-np.inf))
 
-    def _pool(self, hidden: str, lengths: str, length: str) -> str:
-        """hidden [rows, length, width] -> [rows, width]."""
+    def _pool(self, hidden: str, lengths: str, real: str) -> str:
+        """hidden [rows, length, width] and real, bool [rows, length] -> [rows, width]."""
         graph = self.graph
         if self.pooling in ("cls", "pooler"):
             first = graph.add(
@@ -235,9 +216,6 @@ class _Writer:
             return graph.add(
                 "Tanh", graph.add("Gemm", first, graph.constant(weight.T), graph.constant(bias))
             )
-        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
-        places = graph.add("Range", zero, graph.add("Squeeze", length), one)
-        real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
         real = graph.add("Unsqueeze", real, graph.integers(2))
         if self.pooling == "max":
             kept = graph.add("Where", real, hidden, graph.number(-np.inf))

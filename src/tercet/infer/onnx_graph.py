@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-OPSET = 20
+# Attention is an operator from here on.
+OPSET = 23
 # The version of the file's own layout that goes with the opset.
-IR_VERSION = 9
+IR_VERSION = 11
 MICROSOFT = "com.microsoft"
 TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
@@ -69,10 +70,6 @@ class Graph:
         )
         return values
 
-    def choose(self, condition: str, then: GraphProto, otherwise: GraphProto) -> str:
-        """What one of two branches gives; `branch` makes them."""
-        return self.add("If", condition, then_branch=then, else_branch=otherwise)
-
     def model(self, name: str, **facts: object) -> ModelProto:
         """The whole model; facts are kept beside it as text."""
         graph = helper.make_graph(
@@ -84,13 +81,3 @@ class Graph:
         )
         helper.set_model_props(model, {key: str(fact) for key, fact in facts.items()})
         return model
-
-
-def branch(
-    name: str, kind: str, *inputs: str, shape: Shape, domain: str, **options: Any
-) -> GraphProto:
-    """One node as a branch of a choice; it reads values of the graph around it."""
-    value = f"{name}.value"
-    node = helper.make_node(kind, inputs, [value], name=name, domain=domain, **options)
-    given = helper.make_tensor_value_info(value, TensorProto.FLOAT, shape)
-    return helper.make_graph([node], name, [], [given])
