@@ -22,7 +22,7 @@ from tercet.text.tokens import Pieces, Tokens
 __all__ = ["Engine", "Floats", "Progress", "budget_of", "distinct", "inference", "join"]
 
 # Tokens a batch: on CPUs larger ones fall out of the cache, on a GPU smaller ones leave it idle.
-CPU_BUDGET, LEAST = 1024, 128
+CPU_BUDGET, LEAST = 768, 128
 CUDA_BUDGET = 65_536
 COMPARED = 8192
 

@@ -17,7 +17,7 @@ from tercet.text.template import Template, longest_first
 from tercet.text.tokens import Pieces, Tokens
 
 # Tokens a batch: larger ones fall out of a core's cache, smaller ones leave its units idle.
-MOST, LEAST = 512, 128
+MOST, LEAST = 384, 128
 COMPARED = 8192
 CHUNK = 1 << 20
 
