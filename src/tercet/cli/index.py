@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tercet.cli.console import progress, say
+from tercet.cli.console import Report, progress, say
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -72,11 +72,13 @@ def index(
 
 def _build(texts: TextFile, out: str, model: str | None) -> None:
     from tercet.model import load
+    from tercet.search.identity import SHIPPED
     from tercet.search.index import Index, check_target
 
     check_target(Path(out))
+    loaded = load(model)
     with progress("index", total=texts.rows) as report:
-        built = Index.build(out, texts, load(model), name=model, progress=_told(report))
+        built = Index.build(out, texts, loaded, name=model or SHIPPED, progress=_told(report))
     _tell(built, texts.rows - built.count())
 
 
@@ -135,8 +137,7 @@ def _delete(file: str, out: str, column: str | None, id_column: str | None) -> N
     _tell(changed, 0)
 
 
-def _told(report: object) -> Progress:
-    assert callable(report)
+def _told(report: Report) -> Progress:
     return lambda what, done, total: report(done, total, note=what)
 
 

@@ -83,7 +83,8 @@ def nearest(
     if setting is None:
         asked["use_index"] = False
     else:
-        asked |= {"nprobes": setting.nprobes, "refine_factor": setting.refine}
+        # No upper bound: under a narrow condition more parts are read until there is enough.
+        asked |= {"minimum_nprobes": setting.nprobes, "refine_factor": setting.refine}
     tables = []
     for query in queries:
         scanner = dataset.scanner(

@@ -1,0 +1,91 @@
+"""Two gears on real questions: what the bi gear finds, before and after the cross gear decides.
+
+    python benchmarks/gears.py MODEL [QUERIES]
+
+The corpus is every distinct question of quora-dev, from TERCET_DATA. Of each of QUERIES duplicate
+pairs, drawn with a seed, the first question is searched for and the second has to be found; the
+query itself is left out of what is found. Reranked are the nearest 20. Intervals are the 95 % of a
+bootstrap over queries, and that of the gain is of the same resampled queries.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tercet.data.files import find_file
+from tercet.data.stream import TextFile
+from tercet.model import load
+from tercet.search.index import Hit, Index
+
+QUERIES, RERANKED, TOP, RESAMPLES = 1_500, 20, 10, 1_000
+
+
+def duplicates() -> tuple[list[str], list[tuple[str, str]]]:
+    """All questions, and the pairs that are duplicates."""
+    path = find_file(Path(os.environ["TERCET_DATA"]) / "cs224n/quora-dev.csv")
+    questions: dict[str, None] = {}
+    pairs = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            first, second = (
+                " ".join((row[side] or "").split()) for side in ("sentence1", "sentence2")
+            )
+            questions |= dict.fromkeys(text for text in (first, second) if text)
+            if row["is_duplicate"] == "1.0" and first and second and first != second:
+                pairs.append((first, second))
+    return list(questions), pairs
+
+
+def reciprocal_rank(hits: list[Hit], query: str, partner: str, top: int) -> float:
+    others = [hit.text for hit in hits if hit.text != query][:top]
+    return 1.0 / (others.index(partner) + 1) if partner in others else 0.0
+
+
+def interval(values: np.ndarray) -> str:
+    draws = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.percentile(values[draws].mean(axis=1), (2.5, 97.5))
+    return f"{values.mean():.4f} ({low:.4f} to {high:.4f})"
+
+
+def main() -> None:
+    model = load(sys.argv[1], device="cpu")
+    questions, pairs = duplicates()
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else QUERIES
+    chosen = random.Random(0).sample(pairs, min(count, len(pairs)))
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "questions.txt"
+        corpus.write_text("\n".join(questions) + "\n", "utf-8")
+        index = Index.build(Path(folder) / "index", TextFile.open(corpus), model)
+        index.search("What is this?", rerank=RERANKED)
+        ranks: dict[str, list[float]] = {"bi": [], "reranked": []}
+        times: dict[str, list[float]] = {"bi": [], "reranked": []}
+        for query, partner in chosen:
+            for name, rerank in (("bi", 0), ("reranked", RERANKED + 1)):
+                begin = time.perf_counter()
+                hits = index.search(query, top=RERANKED + 1, rerank=rerank)[0]
+                times[name].append(1000 * (time.perf_counter() - begin))
+                ranks[name].append(reciprocal_rank(hits, query, partner, TOP))
+    before, after = (np.array(ranks[name]) for name in ("bi", "reranked"))
+    print(f"{len(questions):,} questions, {len(chosen):,} of {len(pairs):,} duplicate pairs")
+    print("| | mean (95 % interval) |")
+    print("|---|---|")
+    print(f"| recall@{TOP}, bi | {interval((before > 0).astype(float))} |")
+    print(f"| recall@{TOP}, reranked {RERANKED} | {interval((after > 0).astype(float))} |")
+    print(f"| MRR@{TOP}, bi | {interval(before)} |")
+    print(f"| MRR@{TOP}, reranked {RERANKED} | {interval(after)} |")
+    print(f"| gain in MRR@{TOP} | {interval(after - before)} |")
+    for name, found in times.items():
+        p50, p99 = np.percentile(found, (50, 99))
+        print(f"| ms a query, {name}: p50, p99 | {p50:.1f}, {p99:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
