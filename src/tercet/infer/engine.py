@@ -161,7 +161,7 @@ class Engine(BaseEngine):
         threads = torch.get_num_threads()
         budget = int(np.clip(lengths.sum() // threads, LEAST, CPU_BUDGET))
         found = batches(lengths, budget=budget)
-        if len(found) == 1:
+        if len(found) <= 1:
             yield from self._one_after_another(found, make_tokens, call)
             return
 
@@ -184,14 +184,15 @@ def budget_of(device: torch.device) -> int:
 @contextmanager
 def inference(network: Network, *, bf16: bool) -> Iterator[None]:
     """No gradients and no dropout; every module's mode is restored at the end."""
-    modes = [(module, module.training) for module in network.modules()]
-    network.eval()
+    training = [module for module in network.modules() if module.training]
+    if training:
+        network.eval()
     try:
         with computing(network.device, bf16=bf16):
             yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module in training:
+            module.training = True
 
 
 @contextmanager

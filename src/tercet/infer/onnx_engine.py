@@ -112,7 +112,7 @@ class OnnxEngine(BaseEngine):
 
     def _each(self, encode: Callable[[Rows], int], found: Sequence[Rows]) -> Iterator[int]:
         """Encode every batch; one by itself needs no other thread."""
-        if len(found) == 1 or threads() == 1:
+        if len(found) <= 1 or threads() == 1:
             yield from map(encode, found)
             return
         yield from side_by_side(encode, found, threads=threads())
