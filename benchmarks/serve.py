@@ -110,7 +110,7 @@ class Client(asyncio.Protocol):
         self.received = bytearray()
         self.length = -1
         self.status = 0
-        self.waiting = False
+        self.waiting = self.last = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -118,8 +118,9 @@ class Client(asyncio.Protocol):
         self.ask()
 
     def ask(self) -> None:
-        request = self.load.next()
-        if request is None or self.transport.is_closing():
+        # A server that goes down says which answer is its last on a connection.
+        request = None if self.last or self.transport.is_closing() else self.load.next()
+        if request is None:
             self.transport.close()
             return
         self.waiting = True
@@ -137,6 +138,7 @@ class Client(asyncio.Protocol):
             start = head.index(b"content-length:") + 15
             self.length = end + 4 + int(head[start:].split(b"\r", 1)[0])
             self.load.without_retry += self.status == 429 and b"retry-after:" not in head
+            self.last = b"connection: close" in head
         if len(self.received) >= self.length:
             self.load.statuses[self.status] += 1
             self.load.seconds.append(time.perf_counter() - self.began)
@@ -341,7 +343,7 @@ def memory(model: Path, arguments: argparse.Namespace) -> None:
         sizes = []
         for share in (0.05, *[0.95 / 4] * 4):
             load = Load(server.port, requests, most=int(arguments.requests * share))
-            asyncio.run(load.run(CLIENTS, seconds=3600))
+            asyncio.run(load.run(4 * CLIENTS, seconds=3600))
             sizes.append(server.memory())
             print(f"after {load.asked} more requests\t{sizes[-1]:.1f} MB", flush=True)
     print(f"growth after the first\t{100 * (sizes[-1] / sizes[0] - 1):.1f} %")

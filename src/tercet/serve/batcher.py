@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -25,6 +27,7 @@ Encode = Callable[[Sequence[Part]], list[Job]]
 SMOOTHING = 0.2
 """How much of the newest batch's rate goes into the rate that waits are guessed by."""
 LONGEST_RETRY = 60
+NICENESS = 5
 
 
 class Batcher:
@@ -102,6 +105,9 @@ class Batcher:
 
     def _work(self) -> None:
         """The encoder's thread."""
+        if sys.platform == "linux":
+            # It always has work under load; the loop has little, but clients wait for it.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         try:
             while (parts := self._next_batch()) is not None:
                 self._encode_batch(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ IDLE = 30
 """Seconds that a connection may stay open between two requests."""
 GRACE = 1.0
 """Seconds that open connections have, once draining, to be told so instead of being cut."""
+TURN = 0.0005
+"""Seconds after which the encoder's thread lets the event loop's have the interpreter."""
 FIRST_WORDS = "The first words are slow: weights are mapped and threads started."
 
 
@@ -63,6 +66,7 @@ def serve(ready: Ready, listener: socket.socket) -> int:
     listener: bound, and perhaps shared with other workers
     """
     settings, keys, model = ready.settings, ready.keys, ready.model
+    sys.setswitchinterval(TURN)
     index = open_index(settings.index, model) if settings.index is not None else None
     limits = limits_for(model, settings)
     # Inputs are cut where the limit says, even if the model itself would take more.
