@@ -111,8 +111,8 @@ class _Writer:
                 hidden, np.split(weight, 3), [bias[i * width : (i + 1) * width] for i in range(3)]
             )
         ]
-        heads = {"q_num_heads": self.config.heads, "kv_num_heads": self.config.heads}
-        mixed = graph.add("Attention", *parts, shapes.mask, **heads)
+        heads = self.config.heads
+        mixed = graph.add("Attention", *parts, shapes.mask, q_num_heads=heads, kv_num_heads=heads)
         mixed = graph.add("Reshape", mixed, shapes.flat)
         attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
         hidden = self._norm(f"{name}.attention_norm", attended)
