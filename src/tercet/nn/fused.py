@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,7 @@ class FusedEncoder:
 
     def __init__(self, encoder: Encoder, *, dtype: torch.dtype = torch.bfloat16) -> None:
         self.encoder = encoder
-        self.layers = [_HalfLayer.of(layer, dtype) for layer in encoder.layers]
+        self.layers = [_HalfLayer.of(cast(Layer, layer), dtype) for layer in encoder.layers]
         self.dtype = dtype
         self.refresh()
 

@@ -14,7 +14,7 @@ import triton.language as tl
 _VARYING = ["total", "rows", "site", "span", "each", "shortest"]
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def embed_forward(
     ids, positions, types, words, places, kinds, weight, shift, seeds, out, normed, spreads,
     first_position, eps, p,
@@ -40,7 +40,7 @@ def embed_forward(
     tl.store(spreads + token, spread)
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def embed_backward(
     grad, ids, positions, types, weight, seeds, normed, spreads,
     d_words, d_places, d_kinds, d_weight, d_shift,
@@ -80,7 +80,7 @@ def embed_backward(
             tl.atomic_add(d_kinds + WIDTH + column, sum_second, inside, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def residual_norm_forward(
     x, bias, residual, weight, shift, seeds, out, normed, spreads, site, eps, p,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr,
@@ -100,7 +100,7 @@ def residual_norm_forward(
     tl.store(spreads + row, spread)
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def residual_norm_backward(
     grad, weight, seeds, normed, spreads, d_residual, d_x, d_weight, d_shift, d_bias,
     site, total, p, each,
@@ -131,7 +131,7 @@ def residual_norm_backward(
         tl.atomic_add(d_bias + column, sum_bias, inside, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def gelu_forward(x, bias, out, total, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
@@ -139,7 +139,7 @@ def gelu_forward(x, bias, out, total, COLUMNS: tl.constexpr, BLOCK: tl.constexpr
     tl.store(out + at, 0.5 * z * (1.0 + tl.erf(z * 0.7071067811865476)), inside)
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def gelu_backward(
     grad, x, bias, d_x, d_bias, total, each,
     COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, TRAINS: tl.constexpr,
@@ -163,7 +163,7 @@ def gelu_backward(
         tl.atomic_add(d_bias + column, summed, inside, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def attend_forward(
     qkv, offsets, relative, seeds, out, site, rows, span, scale, p, each, shortest,
     HEADS: tl.constexpr, WIDTH: tl.constexpr, LENGTH: tl.constexpr, RELATIVE: tl.constexpr,
@@ -186,7 +186,7 @@ def attend_forward(
             tl.store(out + at, mixed, real[:, None])
 
 
-@triton.jit(do_not_specialize=_VARYING)  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=_VARYING)
 def attend_backward(
     grad, qkv, offsets, relative, seeds, d_qkv, d_bias, d_relative,
     site, rows, span, scale, p, each, shortest,
@@ -244,7 +244,7 @@ def attend_backward(
             tl.atomic_add(d_relative + at, sum_relative, near, sem="relaxed")
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _normalise(x, inside, eps, WIDTH: tl.constexpr):
     """x [BLOCK] to mean 0 and spread 1, and one over its spread."""
     mean = tl.sum(tl.where(inside, x, 0.0), 0) / WIDTH
@@ -253,7 +253,7 @@ def _normalise(x, inside, eps, WIDTH: tl.constexpr):
     return centred * spread, spread
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _norm_gradient(dy, x_hat, spread, inside, WIDTH: tl.constexpr):
     """The gradient before a norm, of the gradient after it times the norm's weight."""
     along = tl.sum(dy * x_hat, 0) / WIDTH
@@ -261,19 +261,19 @@ def _norm_gradient(dy, x_hat, spread, inside, WIDTH: tl.constexpr):
     return tl.where(inside, (dy - mean - x_hat * along) * spread, 0.0)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _kept(seed, at, p):
     """What dropout multiplies the values at these places with: 0, or 1 / (1 - p)."""
     return tl.where(tl.rand(seed, at) >= p, 1.0 / (1.0 - p), 0.0)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _kept_pairs(seeds, site, matrix, place, p, LENGTH: tl.constexpr):
     at = (matrix * LENGTH + place)[:, None] * LENGTH + place[None, :]
     return _kept(tl.load(seeds + site), at, p)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _load_qkv(qkv, start, head, place, real, HEADS: tl.constexpr, WIDTH: tl.constexpr):
     dim = tl.arange(0, WIDTH)
     at = ((start + place) * (3 * HEADS) + head)[:, None] * WIDTH + dim[None, :]
@@ -283,7 +283,7 @@ def _load_qkv(qkv, start, head, place, real, HEADS: tl.constexpr, WIDTH: tl.cons
     return q, k, v
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _weights(
     q, k, relative, head, place, real, span, scale, LENGTH: tl.constexpr, RELATIVE: tl.constexpr
 ):

@@ -100,5 +100,5 @@ def _length(parameters: Iterable[nn.Parameter]) -> int:
 def _views(flat: Tensor, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
     """Pieces of a flat buffer in the shapes of the parameters."""
     spaces = [_space(parameter) for parameter in parameters]
-    pieces = flat[: sum(spaces)].split(spaces)
+    pieces = torch.split(flat[: sum(spaces)], spaces)
     return [piece[: p.numel()].view_as(p) for piece, p in zip(pieces, parameters, strict=True)]
