@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import staged
 from tercet.search.embed import embed_file
+from tercet.search.embed_output import write_vectors
 from tercet.search.identity import identify
+from tercet.search.lance_store import vector_array
 
 ROWS = 100
 COLUMNS = {
@@ -78,6 +81,28 @@ def test_npy_holds_the_vectors_alone(file: Path, plain_model: Model) -> None:
     vectors = np.load(out, allow_pickle=False)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, plain_model.embed(COLUMNS["text"]), atol=1e-6)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    batch = pa.record_batch({"vector": vector_array(np.zeros((1000, 256), np.float32))})
+    held: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(40):
+            held.append(pa.total_allocated_bytes())
+            yield batch
+
+    out = str(tmp_path / "vectors.parquet")
+    write_vectors(batches(), batch.schema, rows=40_000, out=out)
+    assert max(held) - min(held) < 5 * batch.nbytes
+
+
+@pytest.mark.parametrize("name", ["vectors.parquet", "vectors.npy"])
+def test_a_file_with_rows_missing_is_never_left(tmp_path: Path, name: str) -> None:
+    batch = pa.record_batch({"vector": vector_array(np.zeros((3, 4), np.float32))})
+    with pytest.raises(TercetError, match="3 rows came instead of 5"):
+        write_vectors([batch], batch.schema, rows=5, out=str(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_finished_parts_are_not_embedded_again(file: Path, plain_model: Model) -> None:

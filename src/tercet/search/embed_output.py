@@ -59,8 +59,7 @@ def _write_parquet(
     # Vectors hold no value twice: a dictionary of them would only cost time.
     with pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=texts) as writer:
         for batch in batches:
-            # A table is a row group, done with at once; batches would be held until a million rows.
-            writer.write_table(pa.Table.from_batches([batch.cast(schema)]))
+            writer.write_batch(batch.cast(schema))
             written += len(batch)
     return written
 
