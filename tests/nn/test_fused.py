@@ -16,7 +16,7 @@ from tercet.nn.plan import one_block
 from tercet.text.tokens import Tokens
 
 pytest.importorskip("triton")
-from tercet.nn.fused import FusedEncoder, fused  # noqa: E402 (needs Triton)
+from tercet.nn.fused import FusedEncoder, fused
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 LENGTHS = [3, 1, 33, 17]
