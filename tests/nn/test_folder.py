@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -229,3 +231,12 @@ def test_a_missing_folder_and_an_unwritable_one_are_told(copy):
         load_encoder(copy / "nowhere")
     with pytest.raises(TercetError, match="cannot be made"):
         save_encoder(load_encoder(copy), copy / "config.json" / "inside")
+
+
+def test_loading_leaves_the_compiler_alone(tiny_encoder: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tercet.nn.folder import load_encoder\n"
+        f"load_encoder(Path({str(tiny_encoder)!r})); print('torch._dynamo' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (told.stdout.strip(), told.stderr) == ("False", "")

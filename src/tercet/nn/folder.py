@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from tercet.errors import TercetError
 from tercet.nn.config import CONFIG_FILE, read_config, read_json
@@ -32,7 +34,7 @@ def load_encoder(
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
     config = replace(config, pooler=any(name.startswith("pooler.") for name in names))
-    with torch.device("meta"):
+    with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
     state = from_hugging_face(
         {plain: stored[name] for plain, name in names.items()},
@@ -42,6 +44,25 @@ def load_encoder(
     )
     encoder.load_state_dict(state, assign=True)
     return encoder
+
+
+class Unfilled(TorchFunctionMode):
+    """New weights are not filled: they come from a file.
+
+    Without this, filling weights that have no memory would import torch's compiler, for seconds.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        options = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return options["tensor"] if "tensor" in options else args[0]
+        return func(*args, **options)
 
 
 def save_encoder(encoder: Encoder, folder: Path) -> None:
