@@ -84,12 +84,16 @@ def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
     folder = str(resolve(encoder))
     runs: dict[str, list[dict[str, Any]]] = {"tercet": [], "sentence-transformers": []}
     if exported:
-        runs["tercet int8"] = []
+        runs["tercet, exported"] = []
     for _ in range(RUNS):
-        runs["tercet"].append(alone("tercet", folder, str(SENTENCES)))
-        if exported:
-            runs["tercet int8"].append(alone("tercet", exported, str(SENTENCES)))
-        runs["sentence-transformers"].append(alone("peer", folder, str(SENTENCES)))
+        for name, step, used in (
+            ("tercet", "tercet", folder),
+            ("tercet, exported", "tercet", exported),
+            ("sentence-transformers", "peer", folder),
+        ):
+            if used:
+                runs[name].append(alone(step, used, str(SENTENCES)))
+                print(f"{name}: {runs[name][-1]['seconds']:.2f} s", file=sys.stderr)
     seconds = {
         name: statistics.median(run["seconds"] for run in found) for name, found in runs.items()
     }

@@ -95,6 +95,17 @@ def test_add_update_delete_by_id(built: Index, rows: Rows, tmp_path: Path) -> No
     assert reader.search(TEXTS[5], top=1)[0][0].id != "r5"
 
 
+def test_many_changes_leave_few_files(
+    built: Index, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ann, "FRAGMENTS", 3)
+    for number in range(5):
+        built.add(rows([f"added words {number}"], first=300 + number))
+    assert built.count() == 305
+    assert len(lance.dataset(built.folder).get_fragments()) <= 3
+    assert built.search("added words 4", top=1)[0][0].id == "r304"
+
+
 def test_a_column_left_out_of_an_update_is_empty(built: Index, tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("id,text\nr1,changed words\n", "utf-8")
     built.update(TextFile.open(tmp_path / "b.csv"))

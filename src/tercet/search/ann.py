@@ -34,6 +34,8 @@ MARGIN = 0.01
 SAMPLE, TOP = 256, 10
 STALE = 0.2
 """Share of rows outside of the ANN index from which on it is made anew."""
+FRAGMENTS = 32
+"""Files, one a change, from which on they are joined."""
 KEPT = timedelta(days=1)
 """Older versions are removed, so that readers may go on with theirs for this long."""
 
@@ -106,6 +108,7 @@ def optimise(dataset: Any, progress: Progress | None = None) -> None:
     """Make the ANN index of a large dataset and measure how it must be searched."""
     if fits_memory(dataset):
         _forget(dataset)
+        _tidy(dataset)
         return
     rows = dataset.count_rows()
     parts = int(rows**0.5)
@@ -149,6 +152,8 @@ def _forget(dataset: Any) -> None:
 
 
 def _tidy(dataset: Any) -> None:
+    if len(dataset.get_fragments()) > FRAGMENTS:
+        dataset.optimize.compact_files()
     dataset.cleanup_old_versions(older_than=KEPT)
 
 

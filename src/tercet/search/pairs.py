@@ -100,9 +100,9 @@ def pairs_above(
             size = journal.write(found, size)
             _tell(progress, row, column, len(blocks))
         if size > begin:
-            region = np.memmap(journal.path, RECORD, mode="r+", shape=(size,))[begin:]
-            region.sort(order=["first", "second"])
-            region.flush()
+            mapped = np.memmap(journal.path, RECORD, mode="r+", shape=(size,))
+            mapped[begin:].sort(order=["first", "second"])
+            mapped.flush()
         journal.note(size, row + 1)
     return journal.read()[0]
 
