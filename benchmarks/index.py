@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
@@ -126,22 +127,26 @@ def embed(folder: Path, model: str, minutes: str) -> None:
     print(f"{rows:,} of {file.rows:,} embedded; {rows / seconds:.0f} a second")
 
 
-def staged_rows(folder: Path, model: str) -> Staged:
-    file = TextFile.open(folder / "corpus.txt")
-    loaded = load(model)
-    return stage(file, loaded, identify(loaded, model), folder / "work", skip_empty=True)
+def staged_rows(folder: Path) -> Staged:
+    """What is embedded so far."""
+    files = tuple(sorted((folder / "work").glob("part-*.arrow")))
+    with pa.memory_map(str(files[0])) as source:
+        return Staged(files, pa.ipc.open_file(source).schema)
 
 
 def measure(folder: Path, model: str, rows: str) -> None:
-    staged = staged_rows(folder, model)
-    vectors = np.concatenate(staged.vectors())
-    corpus, queries = vectors[: int(rows)], vectors[ROWS:]
+    parts = staged_rows(folder).vectors()
+    if sum(map(len, parts)) < int(rows):
+        raise SystemExit(f"{rows} rows are not embedded yet.")
+    corpus = np.concatenate(parts)[: int(rows)]
+    texts = (folder / "corpus.txt").read_text("utf-8").splitlines()[ROWS:]
+    queries = load(model).embed(texts)
     np.save(folder / "queries.npy", queries)
     np.save(folder / "vectors.npy", corpus)
     cut = range(0, len(corpus), 16_384)
     blocks = ((np.arange(n, min(n + 16_384, len(corpus))), corpus[n : n + 16_384]) for n in cut)
     np.save(folder / "truth.npy", top_of_blocks(blocks, queries, TOP)[1][:, -1])
-    del vectors, corpus
+    del corpus
     found = alone(folder, model, "tercet", rows)
     wanted = str(found["recall"])
     for kind in ("ivf", "hnsw"):
@@ -160,7 +165,7 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
         index = Index.open(target)
         ask(folder, lambda query: index.nearest(query[None], top=TOP)[0], opened, index)
         return
-    staged = staged_rows(folder, model)
+    staged = staged_rows(folder)
     schema = index_schema(
         staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
     )

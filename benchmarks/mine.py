@@ -93,7 +93,7 @@ def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
         ):
             if used:
                 runs[name].append(alone(step, used, str(SENTENCES)))
-                print(f"{name}: {runs[name][-1]['seconds']:.2f} s", file=sys.stderr)
+                print(f"{name}: {runs[name][-1]['seconds']:.2f} s")
     seconds = {
         name: statistics.median(run["seconds"] for run in found) for name, found in runs.items()
     }
