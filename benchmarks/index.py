@@ -19,7 +19,6 @@ import csv
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -42,6 +41,7 @@ from tercet.search.staged import Staged, stage
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
+LINKS = 16
 HEADED = (
     "cs224n/quora-dev.csv",
     "cs224n/quora-train.csv",
@@ -206,59 +206,62 @@ def ask(folder: Path, search: Callable[[Any], Any], built: str, index: Index) ->
     note(folder, figures("Tercet (Lance)", how, times, found, built))
 
 
-def faiss_alone(folder: Path, model: str, rows: str, kind: str, wanted: str) -> None:
+def faiss_alone(
+    folder: Path, model: str, rows: str, kind: str, wanted: str, opened: str = ""
+) -> None:
     import faiss
 
+    file = str(folder / "faiss")
+    if opened:
+        ask_faiss(folder, faiss.read_index(file), kind, float(wanted), opened)
+        return
     vectors = np.load(folder / "vectors.npy", mmap_mode="r")
-    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
     width = vectors.shape[1]
     begin = time.perf_counter()
     if kind == "ivf":
         parts = int(len(vectors) ** 0.5)
-        index = faiss.IndexIVFFlat(
-            faiss.IndexFlatIP(width), width, parts, faiss.METRIC_INNER_PRODUCT
-        )
-        draw = np.random.default_rng(0)
-        index.train(
-            vectors[
-                np.sort(draw.choice(len(vectors), min(len(vectors), 64 * parts), replace=False))
-            ]
-        )
-        settings, name = _doubling(parts), "FAISS IVF"
+        flat = faiss.IndexFlatIP(width)
+        index = faiss.IndexIVFFlat(flat, width, parts, faiss.METRIC_INNER_PRODUCT)
+        sample = min(len(vectors), 64 * parts)
+        chosen = np.random.default_rng(0).choice(len(vectors), sample, replace=False)
+        index.train(vectors[np.sort(chosen)])
     else:
-        parts = 16
-        index = faiss.IndexHNSWFlat(width, parts, faiss.METRIC_INNER_PRODUCT)
-        settings, name = _doubling(1024, first=16), "FAISS HNSW"
+        index = faiss.IndexHNSWFlat(width, LINKS, faiss.METRIC_INNER_PRODUCT)
     for start in range(0, len(vectors), 65_536):
         index.add(np.ascontiguousarray(vectors[start : start + 65_536]))
     seconds = time.perf_counter() - begin
-    faiss.write_index(index, str(folder / "faiss"))
-    size = (folder / "faiss").stat().st_size // 10**6
+    faiss.write_index(index, file)
+    size = Path(file).stat().st_size // 10**6
     built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size}
     built["build_rss_mb"] = resident()
-    faiss.omp_set_num_threads(1)
-    for width_of_search in settings:
+    alone(folder, model, "faiss", rows, kind, wanted, json.dumps(built))
+
+
+def ask_faiss(folder: Path, index: Any, kind: str, wanted: float, built: str) -> None:
+    """Search ever wider until the recall is the one wanted."""
+    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
+    name, how = "FAISS IVF", "{width} of {parts} parts"
+    settings = _doubling(2, index.nlist) if kind == "ivf" else _doubling(16, 1024)
+    if kind == "hnsw":
+        name, how = "FAISS HNSW", "M {parts}, ef {width}"
+    for width in settings:
         if kind == "ivf":
-            index.nprobe = width_of_search
+            index.nprobe = width
         else:
-            index.hnsw.efSearch = width_of_search
+            index.hnsw.efSearch = width
         times, found = [], 0
         for query, least in zip(queries, truth, strict=True):
             begin = time.perf_counter()
             scores, _ = index.search(query[None], TOP)
             times.append(time.perf_counter() - begin)
             found += int((scores >= least - 1e-5).sum())
-        if found >= float(wanted) * TOP * len(queries):
+        if found >= wanted * TOP * len(queries):
             break
-    how = (
-        f"{width_of_search} of {parts} parts"
-        if kind == "ivf"
-        else f"M {parts}, ef {width_of_search}"
-    )
-    note(folder, figures(name, how, times, found, json.dumps(built)))
+    told = how.format(width=width, parts=index.nlist if kind == "ivf" else LINKS)
+    note(folder, figures(name, told, times, found, built))
 
 
-def _doubling(last: int, first: int = 2) -> Iterator[int]:
+def _doubling(first: int, last: int) -> Iterator[int]:
     width = float(first)
     while width < last:
         yield round(width)
@@ -282,7 +285,12 @@ def figures(name: str, how: str, times: list[float], found: int, built: str) -> 
 
 def resident() -> int:
     """The greatest resident memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+    (line,) = (
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) // 1000
 
 
 def note(folder: Path, found: dict[str, Any]) -> None:
