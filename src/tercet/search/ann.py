@@ -29,8 +29,7 @@ EXACT_BYTES = 128 << 20
 KIND = "IVF_SQ"
 REFINE = 2
 TARGET = 0.95
-"""Recall of the nearest ten that a search has to reach, and a margin for the sample's chance."""
-MARGIN = 0.01
+"""Recall of the nearest ten that a search has to reach, by the low end of its interval."""
 SAMPLE, TOP = 256, 10
 STALE = 0.2
 """Share of rows outside of the ANN index from which on it is made anew."""
@@ -166,10 +165,10 @@ def _measured(dataset: Any, start: Setting, progress: Progress | None) -> Settin
     _, truth = top_of_blocks(_told_blocks(dataset, progress), queries, TOP + 1)
     for nprobes in _widening(start.parts):
         setting = Setting(start.kind, start.parts, nprobes, start.refine, 0.0, rows)
-        recall = _recall(dataset, queries, truth, setting)
+        recall, error = _recall(dataset, queries, truth, setting)
         if progress is not None:
             progress(f"recall {recall:.3f} at {nprobes} parts", nprobes, start.parts)
-        if recall >= TARGET + MARGIN:
+        if recall - 2 * error >= TARGET:
             return Setting(start.kind, start.parts, nprobes, start.refine, round(recall, 4), rows)
     return None
 
@@ -198,16 +197,15 @@ def _vectors_at(dataset: Any, places: NDArray[np.int64]) -> Floats:
     return vectors
 
 
-def _recall(dataset: Any, queries: Floats, truth: Floats, setting: Setting) -> float:
-    """Share of the nearest that were found, a row as near as the last of them counting as one.
+def _recall(dataset: Any, queries: Floats, truth: Floats, setting: Setting) -> tuple[float, float]:
+    """Share of the nearest that were found, a row as near as the last counting as one of them, and
+    the standard error of that share.
 
     truth: products of each query with its nearest rows, itself the first, float32 [n, TOP + 1]
     """
-    found = 0
-    for table, nearest_scores in zip(
-        nearest(dataset, queries, TOP + 1, None, setting), truth, strict=True
-    ):
-        scores = np.sort(table.column("_score").to_numpy())[::-1]
-        near = int((scores >= nearest_scores[-1] - 1e-5).sum())
-        found += min(max(near - 1, 0), TOP)
-    return found / (TOP * len(queries))
+    shares = []
+    tables = nearest(dataset, queries, TOP + 1, None, setting)
+    for table, scores in zip(tables, truth, strict=True):
+        near = int((table.column("_score").to_numpy() >= scores[-1] - 1e-5).sum())
+        shares.append(min(max(near - 1, 0), TOP) / TOP)
+    return float(np.mean(shares)), float(np.std(shares) / len(shares) ** 0.5)

@@ -39,7 +39,8 @@ class InMemory:
         blocks = [vectors for _, vectors in vector_blocks(dataset)]
         width = dataset.schema.field(VECTOR).type.list_size
         vectors = np.concatenate(blocks) if blocks else np.empty((0, width), np.float32)
-        return cls(dataset, table.column(ROW).to_numpy(), vectors, table.drop_columns([ROW]))
+        rows = table.column(ROW).to_numpy()
+        return cls(dataset, rows, vectors, table.drop_columns([ROW]).combine_chunks())
 
     def nearest(self, queries: Floats, top: int, where: str | None) -> list[pa.Table]:
         """For each query the nearest rows with a column `_score`, the best first."""
