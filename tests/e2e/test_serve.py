@@ -258,6 +258,26 @@ def test_workers_hold_the_weights_once_and_one_that_dies_is_replaced(
     assert server.end() == 0
 
 
+def test_workers_end_with_a_parent_that_is_killed(start: Start) -> None:
+    server = start("--workers", 2)
+    server.wait_for("ready")
+    workers = _children(server.process.pid)
+    server.process.kill()
+    server.process.wait(SECONDS)
+    latest = time.monotonic() + SECONDS
+    while any(map(_runs, workers)) and time.monotonic() < latest:
+        time.sleep(0.1)
+    assert not any(map(_runs, workers))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return told.rpartition(")")[2].split()[0] != "Z"
+
+
 def _children(pid: int) -> set[int]:
     told = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
     return {int(child) for child in told.split()}

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from types import FrameType
 
@@ -23,7 +24,7 @@ THREADS = "OMP_NUM_THREADS"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MISTAKE = 2
 PAUSE = 1.0
-"""Seconds before a worker that died is replaced."""
+"""Seconds before a worker that died is replaced, and between looks whether the parent lives."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -69,10 +70,12 @@ class Workers:
 
     def _fork(self) -> bool:
         """True in the worker."""
+        parent = os.getpid()
         pid = os.fork()
         if pid:
             self._alive.add(pid)
             return False
+        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         if not self._threads_given:
@@ -121,3 +124,10 @@ class Workers:
                 os.kill(pid, number)
         else:
             self._end()
+
+
+def _end_with(parent: int) -> None:
+    """Drain as on SIGTERM when the parent is gone: nobody else would ever end this worker."""
+    while os.getppid() == parent:
+        time.sleep(PAUSE)
+    os.kill(os.getpid(), signal.SIGTERM)
