@@ -19,6 +19,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -169,6 +170,7 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
     schema = index_schema(
         staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
     )
+    shutil.rmtree(target, ignore_errors=True)
     begin = time.perf_counter()
     left = int(rows)
 

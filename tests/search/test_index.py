@@ -283,7 +283,7 @@ def test_rows_that_come_later_are_found_by_ann(
 def test_an_ann_index_that_misses_too_much_is_not_used(
     large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ann, "_recall", lambda *_: (0.96, 0.01))
+    monkeypatch.setattr(ann, "_recall", lambda *_: (0.98, 0.01))
     index = Index.build(tmp_path / "index", rows(TEXTS), model)
     assert index.setting is None
     assert index.search(TEXTS[7], top=1)[0][0].id == "r7"
