@@ -120,7 +120,7 @@ def test_building_again_replaces_all(built: Index, rows: Rows, tmp_path: Path) -
     assert [hit.text for hit in built.search("film")[0]] == ["only this"]
 
 
-def test_rerank_orders_by_the_cross_gear(built: Index, model: Model) -> None:
+def test_rerank_orders_by_both_gears(built: Index, model: Model) -> None:
     query = "quiet people sing"
     before = built.search(query, top=30)[0]
     after = built.search(query, top=30, rerank=20)[0]
@@ -128,7 +128,8 @@ def test_rerank_orders_by_the_cross_gear(built: Index, model: Model) -> None:
     assert [hit.id for hit in after[20:]] == [hit.id for hit in before[20:]]
     said = model.paraphrase([(query, hit.text) for hit in after[:20]], "cross")
     assert [hit.cross for hit in after[:20]] == pytest.approx(said.tolist(), abs=2e-6)
-    assert [hit.cross for hit in after[:20]] == sorted((h.cross for h in after[:20]), reverse=True)
+    sums = [hit.cross + hit.score for hit in after[:20]]
+    assert sums == sorted(sums, reverse=True)
     assert len(built.search(query, top=5, rerank=20)[0]) == 5
 
 

@@ -29,7 +29,7 @@ from tercet.search.lance_store import (
     telling,
     write_index,
 )
-from tercet.search.rerank import Cross
+from tercet.search.rerank import TO_ORDER, Cross
 from tercet.search.staged import stage, work_folder
 
 Floats = NDArray[np.float32]
@@ -161,13 +161,13 @@ class Index:
         """The nearest rows of each query, the best first; one query is a list of one.
 
         where: a condition on columns, in SQL: `price > 3 and lang = 'en'`
-        rerank: so many of the nearest are put into the order of the cross gear
+        rerank: so many of the nearest are judged by the cross gear too, and ordered by both gears
         """
         asked = [queries] if isinstance(queries, str) else list(queries)
         for query in asked:
             if not query.strip():
                 raise TercetError("A query is empty; give some words to search for.")
-        cross = Cross(self.model) if rerank else None
+        cross = Cross(self.model, TO_ORDER) if rerank else None
         found = self.nearest(self.model.embed(asked), top=max(top, rerank), where=where)
         if cross is not None:
             found = _reranked(cross, asked, found, rerank)
@@ -279,7 +279,7 @@ def _hits(table: pa.Table) -> list[Hit]:
 def _reranked(
     cross: Cross, queries: Sequence[str], found: Sequence[Sequence[Hit]], count: int
 ) -> list[list[Hit]]:
-    """The first `count` hits of each query in the order of the cross gear, then the others."""
+    """The first `count` hits of each query by the sum of both gears' scores, then the others."""
     pairs = [
         (query, hit.text)
         for query, hits in zip(queries, found, strict=True)
@@ -292,6 +292,6 @@ def _reranked(
             Hit(hit.id, hit.text, hit.score, round(next(scores), 6), hit.columns)
             for hit in hits[:count]
         ]
-        judged.sort(key=lambda hit: -(hit.cross or 0.0))
+        judged.sort(key=lambda hit: -(hit.score + (hit.cross or 0.0)))
         ordered.append([*judged, *hits[count:]])
     return ordered

@@ -16,7 +16,7 @@ from tercet.search.ann import Progress, phase
 from tercet.search.groups import group_rows
 from tercet.search.identity import identify
 from tercet.search.pairs import Records, blocks_of, closest_pairs, pairs_above
-from tercet.search.rerank import SAME, Cross
+from tercet.search.rerank import SAME, TO_DECIDE, Cross
 from tercet.search.staged import Staged, stage
 
 TOP = 1000
@@ -69,7 +69,7 @@ def mine(
         by pairs that it takes for the same
     """
     _check(top, threshold, groups=groups)
-    cross = Cross(model) if rerank else None
+    cross = Cross(model, TO_DECIDE) if rerank else None
     told = phase(progress, "embedding")
     staged = stage(file, model, identify(model), folder, skip_empty=True, progress=told)
     if staged.rows < 2:

@@ -10,16 +10,22 @@ from numpy.typing import NDArray
 from tercet.errors import TercetError
 from tercet.model import SIMILARITY_SCALE, Model
 
+TO_ORDER = ("similarity", "paraphrase")
+TO_DECIDE = ("paraphrase", "similarity")
 SAME = 0.5
 """Pairs that score at least this say the same."""
 
 
 class Cross:
-    """The cross gear of a model's task that tells whether two texts say the same."""
+    """The cross gear of the first of `tasks` that has one.
 
-    def __init__(self, model: Model) -> None:
+    A grade orders better than a probability, which says of all good candidates that they are; a
+    probability decides better.
+    """
+
+    def __init__(self, model: Model, tasks: Sequence[str]) -> None:
         self.model = model
-        for name in ("paraphrase", "similarity"):
+        for name in tasks:
             if name in model.tasks and "cross" in model.tasks[name].gears:
                 self.task = name
                 return
