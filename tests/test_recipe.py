@@ -228,6 +228,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("tasks.contrast.cross={objective={kind='simcse'}}", "use gear `bi`"),
         ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
         ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a gear"),
+        ("tasks.sentiment.prior=0.4", "`prior` needs exactly two `labels`"),
         ("tasks.contrast.data={texts=[1]}", "needs a `layout`, or `train` or `dev` files"),
         ("tasks.contrast.data={train='a.txt'}", "needs `texts`"),
         ("tasks.contrast.data.texts=[1, 2, 3, 4]", "one, two or three columns"),

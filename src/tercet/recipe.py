@@ -160,11 +160,11 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
             )
 
 
-_LIKE_KEYS = ("labels", "range", *get_args(Gear))
+_LIKE_KEYS = ("labels", "range", "prior", *get_args(Gear))
 
 
 def _filled_in(tree: dict[str, Any]) -> dict[str, Any]:
-    """A task that is like another has its labels, range and gears, unless it says otherwise."""
+    """A task that is like another has its labels, range, prior and gears, if not its own."""
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree

@@ -92,6 +92,19 @@ def test_a_temperature_undoes_the_one_that_spoilt_the_outputs(
     assert fit_temperature(outputs, labels) == fitted
 
 
+def test_a_temperature_allows_for_another_prior() -> None:
+    generator = np.random.default_rng(3)
+    labels = (generator.random(40_000) < 0.37).astype(int)
+    noise = (1.0 + 3.0 * labels) * generator.normal(size=len(labels))
+    outputs = (3.0 * (labels - 0.5) + noise)[:, None]
+    rarer = np.flatnonzero((labels == 0) | (generator.random(len(labels)) < 0.2))
+    wanted = fit_temperature(outputs, labels)
+    share = float(labels.mean())
+    found = fit_temperature(outputs[rarer], labels[rarer], prior=share)
+    assert found == pytest.approx(wanted, rel=0.1)
+    assert fit_temperature(outputs[rarer], labels[rarer]) != pytest.approx(wanted, rel=0.1)
+
+
 def test_a_temperature_stays_within_bounds_where_every_row_is_right() -> None:
     assert 0.05 <= fit_temperature([[3.0, 0.0], [0.0, 3.0]], [0, 1]) < 0.1
     assert 19 < fit_temperature([[3.0, 0.0], [0.0, 3.0]], [1, 0]) <= 20

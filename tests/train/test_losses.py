@@ -13,13 +13,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tercet.data.table import TaskTable
+from tercet.errors import TercetError
 from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.objectives.masked_language_model import NOTHING
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
-from tercet.train.losses import Batch, Losses
+from tercet.train.head_loss import prior_shift
+from tercet.train.losses import Batch, Losses, prior_shifts
 from tercet.train.masking import Masking
 
 CPU = torch.device("cpu")
@@ -92,6 +94,7 @@ def bench(
             max_tokens=MAX_TOKENS,
             world=world or World(rank=0, size=1, device=CPU),
         )
+        losses = replace(losses, shifts=prior_shifts(losses.tasks, losses.tables))
         return Bench(network, losses, tokenizer)
 
     return make
@@ -118,6 +121,29 @@ def test_single(bench: MakeBench) -> None:
     hidden = torch.tanh(made.linear("single.layers.0", made.vectors(FIRST)))
     raw = made.linear("single.layers.1", hidden)
     close(made.loss(), F.cross_entropy(raw, by_row(labels)))
+
+
+def test_a_prior_shifts_what_labels_are_compared_with(bench: MakeBench) -> None:
+    labels = [0, 1, 1, 0, 1]
+    gear = {"head": MLP, "objective": BINARY}
+    made = bench({**TWO, "prior": 0.2, "cross": gear}, FIRST, SECOND, labels=labels)
+    raw = made.network.outputs(
+        "t", "cross", DeviceTokens.from_host(made.losses.tokens("t", "cross", ROWS), CPU)
+    )
+    # Odds of 3 to 2 among the rows, of 1 to 4 where it is used: six times as likely here.
+    shifted = raw[:, 0] + np.log(6.0)
+    close(made.loss(), F.binary_cross_entropy_with_logits(shifted, by_row(labels).float()))
+
+
+def test_a_head_without_a_clue_learns_its_prior() -> None:
+    labels = np.array([1] * 48 + [0] * 52)
+    chances = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
+    shifted = torch.logit(chances) + prior_shift(labels, 0.37)
+    truth = torch.from_numpy(labels).double()
+    losses = [F.binary_cross_entropy_with_logits(raw.expand(100), truth) for raw in shifted]
+    assert chances[int(torch.stack(losses).argmin())] == pytest.approx(0.37)
+    with pytest.raises(TercetError, match="both classes"):
+        prior_shift(np.ones(4), 0.37)
 
 
 def test_bi_features(bench: MakeBench) -> None:

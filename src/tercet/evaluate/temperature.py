@@ -23,11 +23,12 @@ DEV_SHARE = 0.5
 SEED = 11711
 
 
-def fit_temperature(outputs: ArrayLike, labels: ArrayLike) -> float:
+def fit_temperature(outputs: ArrayLike, labels: ArrayLike, *, prior: float | None = None) -> float:
     """The temperature with the least negative log-likelihood of the labels.
 
     outputs: a head's, [n, classes], or [n, 1] for class 1
     labels: class numbers [n]
+    prior: of class 1, where its share of these labels is another: rows then count accordingly
     """
     from scipy.optimize import minimize_scalar
 
@@ -36,17 +37,24 @@ def fit_temperature(outputs: ArrayLike, labels: ArrayLike) -> float:
         raise TercetError("a temperature needs rows to be fitted on")
     if raw.shape[1] == 1:
         raw = np.concatenate([np.zeros_like(raw), raw], axis=1)
+    weights = np.ones(len(classes)) if prior is None else _as_in(prior, classes)
 
     def loss(log_temperature: float) -> float:
         scaled = raw / np.exp(log_temperature)
         highest = scaled.max(axis=1)
         summed = np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) + highest
-        return float((summed - scaled[np.arange(len(classes)), classes]).mean())
+        return float(weights @ (summed - scaled[np.arange(len(classes)), classes]))
 
     found = minimize_scalar(
         loss, bounds=tuple(np.log(BOUNDS)), method="bounded", options={"xatol": 1e-6}
     )
     return float(np.exp(found.x))
+
+
+def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much rows of two classes [n] count where class 1 has this prior."""
+    counts = np.bincount(classes, minlength=2)
+    return (np.array([1.0 - prior, prior]) / np.maximum(counts, 1))[classes]
 
 
 def held_out_rows(count: int, *, share: float, seed: int = SEED) -> NDArray[np.int64]:
@@ -83,7 +91,9 @@ def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[G
     rows = held_out_rows(len(examples), share=spec.held_out or DEV_SHARE)
     columns = [[texts[row] for row in rows] for texts in examples.texts]
     labels = examples.labels[rows]
+    # Rows of dev come as those where the model will be used; training rows need not.
+    prior = spec.prior if spec.held_out else None
     return {
-        gear: fit_temperature(corpus.outputs(name, gear, columns), labels)
+        gear: fit_temperature(corpus.outputs(name, gear, columns), labels, prior=prior)
         for gear in predicting_gears(spec)
     }

@@ -77,6 +77,9 @@ class TaskSpec(Spec):
     """Names of the classes, in the order of their numbers from 0."""
     range: Interval | None = None
     """Lowest and highest label of a graded task."""
+    prior: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    """Of two classes, how often the second comes where the model will be used; training then allows
+    for its share of the training rows. Taken to be that share when left out."""
     metric: Metric | None = None
     """The figure that stands for this task: accuracy of classes, pearson of grades."""
     subset: SubsetSpec | None = None
@@ -150,6 +153,10 @@ class TaskSpec(Spec):
             raise ValueError("has `labels` (classes) or `range` (grades), not both")
         if self.labels is not None and len(set(self.labels)) < len(self.labels):
             raise ValueError("`labels` names a class twice")
+        if self.prior is not None and (self.labels is None or len(self.labels) != 2):
+            raise ValueError("`prior` needs exactly two `labels`")
+        if self.prior is not None and self.subset is not None and self.subset.balanced:
+            raise ValueError("`prior` and `subset.balanced` both say how often classes come")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
         contrastive = [isinstance(spec.objective, ON_VECTORS) for spec in self.gears.values()]
@@ -172,6 +179,8 @@ def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
         raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")
     if kind == "binary-cross-entropy" and (task.labels is None or len(task.labels) != 2):
         raise ValueError(f"objective `{kind}` needs exactly two `labels`")
+    if task.prior is not None and kind == "cross-entropy":
+        raise ValueError(f"`prior` needs objective `binary-cross-entropy`, not `{kind}`")
     if kind in _ON_GRADES and task.range is None:
         raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
     if kind in _WITH_OWN_LABELS and (task.predicts or _count(task, _WITH_OWN_LABELS) > 1):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from tercet.data.labels import Labels
+from tercet.errors import TercetError
 from tercet.objectives import PredictiveObjective
 from tercet.specs import Gear, TaskSpec
 
@@ -34,27 +37,48 @@ def head_loss(
     labels: Tensor,
     *,
     total: int,
+    shift: float = 0.0,
 ) -> Tensor:
     """The sum of the rows' losses over `total`.
 
     raw: [n, outputs], or [2n, outputs] where R-Drop sends rows through twice
     labels: what `with_targets` made of n rows
+    shift: what `prior_shift` found; labels are compared with outputs that it is added to
     """
     factor = task.gears[gear].r_drop
     if factor == 0.0:
-        return _guided_loss(objective, task, raw, labels, total=total)
-    guided = _guided_loss(objective, task, raw, torch.cat([labels, labels]), total=2 * total)
+        return _guided_loss(objective, task, raw, labels, total=total, shift=shift)
+    twice = torch.cat([labels, labels])
+    guided = _guided_loss(objective, task, raw, twice, total=2 * total, shift=shift)
     first, second = raw.chunk(2)
     return guided + factor * objective.disagreement(first, second, total=total)
 
 
+def prior_shift(labels: Labels, prior: float) -> float:
+    """The log-odds of class 1 among labels [n], less those of its prior.
+
+    A head whose outputs fit the labels with this added fits the prior without it (logit adjustment,
+    Menon et al., 2021).
+    """
+    share = float(labels.mean())
+    if not 0.0 < share < 1.0:
+        raise TercetError("`prior` needs training rows of both classes")
+    return math.log(share / (1.0 - share)) - math.log(prior / (1.0 - prior))
+
+
 def _guided_loss(
-    objective: PredictiveObjective, task: TaskSpec, raw: Tensor, labels: Tensor, *, total: int
+    objective: PredictiveObjective,
+    task: TaskSpec,
+    raw: Tensor,
+    labels: Tensor,
+    *,
+    total: int,
+    shift: float,
 ) -> Tensor:
     """By labels, a teacher, or both."""
     teacher = task.teacher
     if teacher is None:
-        return objective.loss(raw, labels, total=total)
+        return objective.loss(raw.float() + shift, labels, total=total)
     targets = labels[:, 1:] if task.learns_labels else labels
     taught = teacher.weight * objective.teacher_loss(
         raw, targets, temperature=teacher.temperature, total=total
@@ -62,4 +86,5 @@ def _guided_loss(
     if not task.learns_labels:
         return taught
     own = labels[:, 0].long() if task.labels is not None else labels[:, 0]
-    return taught + (1.0 - teacher.weight) * objective.loss(raw, own, total=total)
+    learnt = objective.loss(raw.float() + shift, own, total=total)
+    return taught + (1.0 - teacher.weight) * learnt

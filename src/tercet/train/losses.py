@@ -17,7 +17,7 @@ from tercet.specs import Gear, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Tokens, concatenate
 from tercet.train.distributed import World
-from tercet.train.head_loss import Targets, head_loss, with_targets
+from tercet.train.head_loss import Targets, head_loss, prior_shift, with_targets
 from tercet.train.masking import Masking
 
 
@@ -42,6 +42,19 @@ class Batch:
     total: int
 
 
+def prior_shifts(
+    tasks: Mapping[str, TaskSpec], tables: Mapping[str, TaskTable]
+) -> dict[str, float]:
+    """Of tasks with a prior that learn from labels: what their outputs are shifted by."""
+    found: dict[str, float] = {}
+    for name, table in tables.items():
+        task = tasks[name]
+        if task.prior is not None and task.learns_labels:
+            assert table.labels is not None  # since it learns from them
+            found[name] = prior_shift(table.labels, task.prior)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Losses:
     """Everything that a row's way from the table to its loss needs."""
@@ -55,6 +68,8 @@ class Losses:
     masking: Masking | None = None
     targets: Mapping[str, Targets] = field(default_factory=dict)
     """Of tasks with a teacher, what it gives for every row of their table."""
+    shifts: Mapping[str, float] = field(default_factory=dict)
+    """Of tasks with a prior, what `prior_shift` finds for their table."""
     widths: Sequence[int] = ()
     """Of how many first numbers of vectors losses are taken too."""
 
@@ -133,8 +148,9 @@ class Losses:
             total = batch.total * (tokens.used // batch.own)
             return kept.loss(vectors, targets, total=total)
         objective, task = self.network.objectives[batch.task, gear], self.tasks[batch.task]
+        shift = self.shifts.get(batch.task, 0.0)
         parts = [
-            head_loss(objective, task, gear, raw, labels, total=batch.total)
+            head_loss(objective, task, gear, raw, labels, total=batch.total, shift=shift)
             for raw in self._outputs(batch.task, gear, tokens)
         ]
         return torch.stack(parts).mean()

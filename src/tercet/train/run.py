@@ -30,7 +30,7 @@ from tercet.train.head_loss import Targets
 from tercet.train.journal import Journal
 from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position
-from tercet.train.losses import Losses
+from tercet.train.losses import Losses, prior_shifts
 from tercet.train.made_with import made_with
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
@@ -242,6 +242,7 @@ class Run:
             world=self.world,
             masking=self._masking(network, tokenizer),
             targets=targets,
+            shifts=prior_shifts(self.recipe.tasks, tables),
             widths=self.recipe.encoder.widths or (),
         )
 
