@@ -1,12 +1,16 @@
-"""Two gears on real questions: what the bi gear finds, before and after the cross gear decides.
+"""Two gears on real questions: what the bi gear finds, before and after the cross gear judges it.
 
-    python benchmarks/gears.py MODEL FOLDER [QUERIES]
+    python benchmarks/gears.py MODEL FOLDER [QUERIES]   the measurement
+    python benchmarks/gears.py MODEL FOLDER rules       ways to join the gears, on other questions
 
 The corpus is every distinct question of quora-dev, from TERCET_DATA, indexed into FOLDER unless it
 is there. Of each of QUERIES duplicate pairs, drawn with a seed, the first question is searched for
 and the second has to be found; the query itself is left out of what is found. Reranked are the
 nearest 20. Intervals are the 95 % of a bootstrap over queries, and that of the gain is of the same
 resampled queries. Times are of one query after the other, embedding included.
+
+How the gears are joined was chosen on a thousand pairs that are set aside: no question of theirs is
+measured.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +30,16 @@ from tercet.data.stream import TextFile
 from tercet.model import Model, load
 from tercet.search.index import Hit, Index
 from tercet.search.lance_store import is_index
+from tercet.search.rerank import Cross
 
 QUERIES, RERANKED, TOP, RESAMPLES = 1_500, 20, 10, 1_000
 TOGETHER, TIMED = 100, 100
+ASIDE = 500
+
+Pairs = list[tuple[str, str]]
 
 
-def duplicates() -> tuple[list[str], list[tuple[str, str]]]:
+def duplicates() -> tuple[list[str], Pairs]:
     """All questions, and the pairs that are duplicates."""
     path = find_file(Path(os.environ["TERCET_DATA"]) / "cs224n/quora-dev.csv")
     questions: dict[str, None] = {}
@@ -44,6 +53,14 @@ def duplicates() -> tuple[list[str], list[tuple[str, str]]]:
             if row["is_duplicate"] == "1.0" and first and second and first != second:
                 pairs.append((first, second))
     return list(questions), pairs
+
+
+def set_aside(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """Pairs to choose a rule on, and those that share no question with them, to measure it on."""
+    first = random.Random(0).sample(pairs, ASIDE)
+    tried = first + random.Random(7).sample(sorted(set(pairs) - set(first)), ASIDE)
+    seen = {question for pair in tried for question in pair}
+    return tried, [pair for pair in pairs if seen.isdisjoint(pair)]
 
 
 def reciprocal_rank(hits: list[Hit], query: str, partner: str, top: int) -> float:
@@ -67,27 +84,18 @@ def open_index(folder: Path, questions: list[str], model: Model) -> Index:
     return Index.open(target, model)
 
 
-def main() -> None:
-    model = load(sys.argv[1], device="cpu")
-    questions, pairs = duplicates()
-    index = open_index(Path(sys.argv[2]), questions, model)
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else QUERIES
-    chosen = random.Random(0).sample(pairs, min(count, len(pairs)))
+def measure(index: Index, chosen: Pairs) -> None:
     ranks: dict[str, list[float]] = {}
     times: dict[str, list[float]] = {}
     for name, rerank in (("bi", 0), ("reranked", RERANKED + 1)):
         ranks[name], times[name] = [], []
-        for start in range(0, len(chosen), TOGETHER):
-            block = chosen[start : start + TOGETHER]
-            found = index.search([query for query, _ in block], top=RERANKED + 1, rerank=rerank)
-            for hits, (query, partner) in zip(found, block, strict=True):
-                ranks[name].append(reciprocal_rank(hits, query, partner, TOP))
+        for hits, (query, partner) in found_for(index, chosen, rerank):
+            ranks[name].append(reciprocal_rank(hits, query, partner, TOP))
         for query, _ in chosen[:TIMED]:
             begin = time.perf_counter()
             index.search(query, top=TOP, rerank=rerank)
             times[name].append(1000 * (time.perf_counter() - begin))
     before, after = (np.array(ranks[name]) for name in ("bi", "reranked"))
-    print(f"{len(questions):,} questions, {len(chosen):,} of {len(pairs):,} duplicate pairs")
     print("| | mean (95 % interval) |")
     print("|---|---|")
     print(f"| recall@{TOP}, bi | {interval((before > 0).astype(float))} |")
@@ -98,6 +106,48 @@ def main() -> None:
     for name, found in times.items():
         p50, p99 = np.percentile(found, (50, 99))
         print(f"| ms a query, {name}: p50, p99 | {p50:.1f}, {p99:.1f} |")
+
+
+def found_for(
+    index: Index, chosen: Pairs, rerank: int
+) -> Iterator[tuple[list[Hit], tuple[str, str]]]:
+    for start in range(0, len(chosen), TOGETHER):
+        block = chosen[start : start + TOGETHER]
+        found = index.search([query for query, _ in block], top=RERANKED + 1, rerank=rerank)
+        yield from zip(found, block, strict=True)
+
+
+def compare_rules(index: Index, model: Model, chosen: Pairs) -> None:
+    """The gain of rules without constants: a gear's score alone, or the sum of both gears'."""
+    gains: dict[str, list[float]] = {}
+    for hits, (query, partner) in found_for(index, chosen, 0):
+        before = reciprocal_rank(hits, query, partner, TOP)
+        cosines = np.array([hit.score for hit in hits])
+        for task in ("similarity", "paraphrase"):
+            cross = Cross(model, [task]).scores([(query, hit.text) for hit in hits])
+            for rule, scores in ((task, cross), (f"bi + {task}", cosines + cross)):
+                ordered = [hits[place] for place in np.argsort(-scores, kind="stable")]
+                after = reciprocal_rank(ordered, query, partner, TOP)
+                gains.setdefault(rule, []).append(after - before)
+    print("| ordered by | gain in MRR@10 (95 % interval) |")
+    print("|---|---|")
+    for rule, found in gains.items():
+        print(f"| {rule} | {interval(np.array(found))} |")
+
+
+def main() -> None:
+    model = load(sys.argv[1], device="cpu")
+    questions, pairs = duplicates()
+    index = open_index(Path(sys.argv[2]), questions, model)
+    tried, held = set_aside(pairs)
+    asked = sys.argv[3] if len(sys.argv) > 3 else str(QUERIES)
+    if asked == "rules":
+        print(f"{len(questions):,} questions, {len(tried):,} pairs set aside")
+        compare_rules(index, model, tried)
+        return
+    chosen = random.Random(1).sample(held, min(int(asked), len(held)))
+    print(f"{len(questions):,} questions, {len(chosen):,} of {len(held):,} duplicate pairs")
+    measure(index, chosen)
 
 
 if __name__ == "__main__":
