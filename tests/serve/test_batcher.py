@@ -169,7 +169,7 @@ def test_inputs_are_counted_too() -> None:
 
 def test_a_wait_that_would_be_too_long_is_refused_before_it_begins() -> None:
     async def test(batcher: Batcher, encoder: Encoder) -> None:
-        await batcher.submit(work_of(1))  # so that the encoder's rate is known
+        await batcher.submit(work_of(10, 10))  # so that the encoder's rate is known
         held = await encoder.hold(batcher)
         with pytest.raises(RefusalError) as slow:
             await batcher.submit(work_of(1))
@@ -177,6 +177,18 @@ def test_a_wait_that_would_be_too_long_is_refused_before_it_begins() -> None:
         encoder.go.set()
         await held
         await batcher.submit(work_of(10))  # nothing waits: it may take what it takes
+
+    run(test, wait=1e-12)
+
+
+def test_small_batches_do_not_make_the_encoder_seem_slow() -> None:
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        await batcher.submit(work_of(1))
+        held = await encoder.hold(batcher)
+        waiting = asyncio.create_task(batcher.submit(work_of(*[10] * 10)))
+        await asyncio.sleep(0)
+        encoder.go.set()
+        await asyncio.gather(held, waiting)
 
     run(test, wait=1e-12)
 

@@ -25,7 +25,7 @@ from tercet.serve.work import Floats, Job, Part, Work
 Encode = Callable[[Sequence[Part]], list[Job]]
 
 SMOOTHING = 0.2
-"""How much of the newest batch's rate goes into the rate that waits are guessed by."""
+"""How much of the newest large batch's rate goes into the rate that waits are guessed by."""
 LONGEST_RETRY = 60
 NICENESS = 5
 
@@ -170,8 +170,11 @@ class Batcher:
         self, parts: Sequence[Part], done: Sequence[Job], tokens: int, seconds: float
     ) -> None:
         now = time.monotonic()
-        rate = tokens / max(seconds, 1e-6)
-        self._rate = rate if self._rate is None else self._rate + SMOOTHING * (rate - self._rate)
+        # A small batch takes nearly as long as a larger one, and would make the encoder seem slow.
+        if 2 * tokens >= self._limits.batch_tokens:
+            rate = tokens / max(seconds, 1e-6)
+            before = rate if self._rate is None else self._rate
+            self._rate = before + SMOOTHING * (rate - before)
         for job in done:
             if not job.future.done() and job.found is not None:
                 job.future.set_result(job.found)

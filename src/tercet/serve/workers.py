@@ -30,7 +30,9 @@ PAUSE = 1.0
 def bind(host: str, port: int) -> socket.socket:
     """The socket that all workers accept from."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Named, or asyncio would not know it for TCP, and the body of each answer would be held back
+    # until the client has acknowledged its head, which takes it up to 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
