@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -281,10 +282,22 @@ def test_rows_that_come_later_are_found_by_ann(
     assert index.search("words quite unlike the others", top=1)[0][0].id != "r5000"
 
 
+def test_the_narrowest_search_that_finds_enough_is_chosen(
+    large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recall(*given: Any) -> tuple[float, float]:
+        return (0.98, 0.01) if given[-1].nprobes >= 10 else (0.96, 0.01)
+
+    monkeypatch.setattr(ann, "_recall", recall)
+    setting = Index.build(tmp_path / "index", rows(TEXTS), model).setting
+    assert setting is not None
+    assert (setting.parts, setting.nprobes, setting.recall) == (17, 10, 0.98)
+
+
 def test_an_ann_index_that_misses_too_much_is_not_used(
     large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ann, "_recall", lambda *_: (0.98, 0.01))
+    monkeypatch.setattr(ann, "_recall", lambda *_: (0.96, 0.01))
     index = Index.build(tmp_path / "index", rows(TEXTS), model)
     assert index.setting is None
     assert index.search(TEXTS[7], top=1)[0][0].id == "r7"

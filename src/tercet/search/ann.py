@@ -7,8 +7,9 @@ and refines the best by their true vectors. How many parts it has to read is mea
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,10 +29,11 @@ EXACT_BYTES = 128 << 20
 """Vectors up to this much are searched exactly, in memory."""
 KIND = "IVF_SQ"
 REFINE = 2
-ENOUGH = 0.97
-"""Recall of the nearest ten that the low end of the sample's interval has to reach: queries that
-k-means has not seen find two in a hundred less than rows do, and 0.95 is promised for them."""
-SAMPLE, TOP = 256, 10
+SEEN = 64
+"""Rows a part that k-means sees: more take longer and part no better."""
+ENOUGH = 0.95
+"""Recall of the nearest ten that the low end of the sample's interval has to reach."""
+SAMPLE, TOP = 512, 10
 STALE = 0.2
 """Share of rows outside of the ANN index from which on it is made anew."""
 FRAGMENTS = 32
@@ -119,7 +121,13 @@ def optimise(dataset: Any, progress: Progress | None = None) -> None:
 
     _forget(dataset)
     dataset.create_index(
-        VECTOR, KIND, metric="cosine", num_partitions=parts, replace=True, progress_callback=told
+        VECTOR,
+        KIND,
+        metric="cosine",
+        num_partitions=parts,
+        sample_rate=SEEN,
+        replace=True,
+        progress_callback=told,
     )
     setting = _measured(dataset, Setting(KIND, parts, 1, REFINE, 0.0, rows), progress)
     if setting is not None:
@@ -162,16 +170,20 @@ def _measured(dataset: Any, start: Setting, progress: Progress | None) -> Settin
     rows = dataset.count_rows()
     chosen = np.sort(np.random.default_rng(0).choice(rows, min(SAMPLE, rows), replace=False))
     queries = _vectors_at(dataset, chosen)
-    # One more than wanted: a row of the sample finds itself first, which proves nothing.
-    _, truth = top_of_blocks(_told_blocks(dataset, progress), queries, TOP + 1)
-    for nprobes in _widening(start.parts):
-        setting = Setting(start.kind, start.parts, nprobes, start.refine, 0.0, rows)
+    _, truth = top_of_blocks(_told_blocks(dataset, progress), queries, TOP)
+    found: dict[int, Setting] = {}
+
+    def enough(nprobes: int) -> bool:
+        setting = replace(start, nprobes=nprobes, rows=rows)
         recall, error = _recall(dataset, queries, truth, setting)
+        found[nprobes] = replace(setting, recall=round(recall, 4))
         if progress is not None:
             progress(f"recall {recall:.3f} at {nprobes} parts", nprobes, start.parts)
-        if recall - 2 * error >= ENOUGH:
-            return Setting(start.kind, start.parts, nprobes, start.refine, round(recall, 4), rows)
-    return None
+        return recall - 2 * error >= ENOUGH
+
+    widths = list(_widening(start.parts))
+    place = bisect_left(widths, True, key=enough)
+    return found[widths[place]] if place < len(widths) else None
 
 
 def _told_blocks(dataset: Any, progress: Progress | None) -> Iterator[tuple[Any, Floats]]:
@@ -183,11 +195,11 @@ def _told_blocks(dataset: Any, progress: Progress | None) -> Iterator[tuple[Any,
 
 
 def _widening(parts: int) -> Iterator[int]:
-    """Numbers of parts to read, by steps of about two fifths, up to all."""
+    """Numbers of parts to read, by steps of about a fifth, up to all."""
     width = 4.0
     while width < parts:
         yield round(width)
-        width *= 2**0.5
+        width *= 2**0.25
     yield parts
 
 
@@ -202,11 +214,14 @@ def _recall(dataset: Any, queries: Floats, truth: Floats, setting: Setting) -> t
     """Share of the nearest that were found, a row as near as the last counting as one of them, and
     the standard error of that share.
 
-    truth: products of each query with its nearest rows, itself the first, float32 [n, TOP + 1]
+    A row of the sample finds itself first, which proves nothing: the others count. It is asked for
+    as many as queries ask for, since Lance reads more parts where more are asked for.
+
+    truth: products of each query with its nearest rows, itself the first, float32 [n, TOP]
     """
     shares = []
-    tables = nearest(dataset, queries, TOP + 1, None, setting)
+    tables = nearest(dataset, queries, TOP, None, setting)
     for table, scores in zip(tables, truth, strict=True):
         near = int((table.column("_score").to_numpy() >= scores[-1] - 1e-5).sum())
-        shares.append(min(max(near - 1, 0), TOP) / TOP)
+        shares.append(max(near - 1, 0) / (TOP - 1))
     return float(np.mean(shares)), float(np.std(shares) / len(shares) ** 0.5)
