@@ -17,6 +17,7 @@ import tercet
 from tercet.data.examples import read_examples
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
+from tercet.evaluate.temperature import calibrate
 from tercet.infer.engine import Engine
 from tercet.network import Network
 from tercet.recipe import Recipe
@@ -483,3 +484,13 @@ def test_held_out_rows_never_train(
     assert len(lines) == 18
     # The header is line 1, and rows are counted from 0.
     assert not set(lines - 2) & set(left_out)
+
+
+def test_a_run_is_calibrated_on_its_held_out_rows(
+    train: Callable[..., Path], sample_data: Path
+) -> None:
+    run = train({"sentiment": {**SENTIMENT, "held_out": 0.25}, "similarity": SIMILARITY})
+    model = tercet.load(run)
+    assert model.info.temperatures == calibrate(model, sample_data).temperatures
+    assert set(model.info.temperatures) == {"sentiment"}
+    assert tercet.load(train({"sentiment": SENTIMENT}, out="other")).info.temperatures is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +77,18 @@ def calibrate(model: Model, data_dir: Path, *, tell: Tell | None = None) -> Mode
     the training rows that the task's `held_out` kept from training; where it kept none, on half
     of the dev rows, and the suite `tasks` judges them on the other half.
     """
-    classifiers = {name: spec for name, spec in model.tasks.items() if spec.labels is not None}
+    classifiers = [name for name, spec in model.tasks.items() if spec.labels is not None]
     if not classifiers:
         raise TercetError("This model has no classifier to calibrate.")
+    return with_temperatures(model, classifiers, data_dir, tell=tell)
+
+
+def with_temperatures(
+    model: Model, tasks: Sequence[str], data_dir: Path, *, tell: Tell | None = None
+) -> ModelInfo:
+    """The model's facts with a temperature for every head of these classifiers alone."""
     corpus = Corpus(model, tell)
-    fitted = {name: _fit(corpus, name, spec, data_dir) for name, spec in classifiers.items()}
+    fitted = {name: _fit(corpus, name, model.tasks[name], data_dir) for name in tasks}
     return model.info.model_copy(update={"temperatures": fitted})
 
 

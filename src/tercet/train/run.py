@@ -16,7 +16,9 @@ from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.evaluate.results import score_of
 from tercet.evaluate.tasks import score_tables
+from tercet.evaluate.temperature import with_temperatures
 from tercet.infer.engine import Engine
+from tercet.model import Model
 from tercet.model_card import Metrics, ModelInfo
 from tercet.model_folder import Parts, save_model_folder
 from tercet.network import Network
@@ -320,6 +322,10 @@ class Run:
             metrics=metrics,
             widths=spec.widths,
         )
+        if kept_apart := [name for name, task in self.recipe.tasks.items() if task.held_out > 0.0]:
+            self.listener.say(f"Calibrating {' and '.join(kept_apart)} on held-out rows.")
+            model = Model(network, tokenizer, info)
+            info = with_temperatures(model, kept_apart, self.data)
         save_model_folder(self.folder.model, Parts(network, tokenizer, info))
         summary = {
             "steps": position.total,
