@@ -1,6 +1,7 @@
 """An index of a million sentences on this machine, beside FAISS at equal recall.
 
     python benchmarks/index.py FOLDER MODEL corpus          the sentences, from TERCET_DATA
+    python benchmarks/index.py FOLDER MODEL rate MINUTES    how fast these are embedded
     python benchmarks/index.py FOLDER MODEL embed MINUTES   goes on where it was; again until done
     python benchmarks/index.py FOLDER MODEL measure ROWS    10000, 100000, 1000000
     python benchmarks/index.py FOLDER MODEL table           all that was measured
@@ -22,6 +23,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,6 +65,7 @@ def main() -> None:
     folder, model, step, *rest = sys.argv[1:]
     steps: dict[str, Callable[..., None]] = {
         "corpus": write_corpus,
+        "rate": rate,
         "embed": embed,
         "measure": measure,
         "table": table,
@@ -108,24 +111,36 @@ def sentences() -> Iterator[str]:
                         yield " ".join(row[place].split())
 
 
+def rate(folder: Path, model: str, minutes: str) -> None:
+    """Embed anew, from the first row on, and note how fast that is."""
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        rows, seconds = embed_into(Path(work) / "work", folder, model, minutes)
+    note(folder, {"step": "rate", "rows": rows, "seconds": round(seconds, 1), "rss_mb": resident()})
+    print(f"{rows:,} rows embedded; {rows / seconds:.0f} a second")
+
+
 def embed(folder: Path, model: str, minutes: str) -> None:
+    rows, _ = embed_into(folder / "work", folder, model, minutes)
+    print(f"{rows:,} more rows embedded")
+
+
+def embed_into(work: Path, folder: Path, model: str, minutes: str) -> tuple[int, float]:
+    """Rows that were embedded, and seconds that they took."""
     file = TextFile.open(folder / "corpus.txt")
     loaded = load(model)
-    begin = time.perf_counter()
+    identity = identify(loaded, model)
     told: list[int] = []
+    begin = time.perf_counter()
 
     def tell(done: int, total: int) -> None:
         told.append(done)
         if time.perf_counter() - begin > 60 * float(minutes):
             raise EnoughError
 
-    identity = identify(loaded, model)
     with contextlib.suppress(EnoughError):
-        stage(file, loaded, identity, folder / "work", skip_empty=True, progress=tell)
+        stage(file, loaded, identity, work, skip_empty=True, progress=tell)
     seconds = time.perf_counter() - begin
-    rows = told[-1] - told[0] if told else 0
-    note(folder, {"step": "embed", "rows": rows, "seconds": round(seconds, 1)})
-    print(f"{rows:,} of {file.rows:,} embedded; {rows / seconds:.0f} a second")
+    return (told[-1] - told[0] if told else 0), seconds
 
 
 def staged_rows(folder: Path) -> Staged:
@@ -308,10 +323,9 @@ def notes(folder: Path) -> list[dict[str, Any]]:
 def table(folder: Path, model: str) -> None:
     """The last measurement of each library and size, as Markdown."""
     found = notes(folder)
-    embedded = [one for one in found if one["step"] == "embed"]
-    rows, seconds = (sum(one[key] for one in embedded) for key in ("rows", "seconds"))
-    if seconds:
-        print(f"Embedded {rows:,} rows at {rows / seconds:,.0f} a second.\n")
+    for one in [one for one in found if one["step"] == "rate"][-1:]:
+        fast = f"{one['rows'] / one['seconds']:,.0f} rows a second"
+        print(f"Embedding: {fast} ({one['rows']:,} rows), {one['rss_mb']} MB resident.\n")
     columns = {
         "rows": "rows", "library": "library", "how": "how", "build_s": "build s",
         "disk_mb": "disk MB", "recall": "recall@10", "p50_ms": "p50 ms", "p99_ms": "p99 ms",

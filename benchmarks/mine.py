@@ -1,14 +1,14 @@
 """Closest pairs on this machine, end to end, against sentence-transformers' paraphrase_mining.
 
     python benchmarks/mine.py [ENCODER] [EXPORTED]   10,000 sentences: time, memory, the pairs
-    python benchmarks/mine.py curve FOLDER           vectors of 10,000 to 160,000 sentences
+    python benchmarks/mine.py curve FILE MODEL [SENTENCES]...   the first 10,000 to 160,000 of FILE
 
 Every run is a process of its own, so that its memory is its own; libraries take turns, and medians
 are compared. Time is from a list of sentences to the pairs in hand, with the model loaded. Tercet
 runs the encoder as it is and, where EXPORTED is given, as that export of it. Sentences are the
-first of quora-dev's pairs, distinct, from TERCET_DATA. The curve takes the vectors that
-benchmarks/index.py embedded into FOLDER: embedding grows with the sentences, comparing with their
-square.
+first of quora-dev's pairs, distinct, from TERCET_DATA. The curve is end to end too, on the first
+lines of a text file, such as the corpus of benchmarks/index.py: embedding grows with the sentences,
+comparing with their square.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -108,33 +109,37 @@ def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
         print(f"| {name} | {seconds[name]:.2f} | {ratio:.2f} | {memory} | {shared} of {TOP} |")
 
 
-def curve(folder: str) -> None:
-    """Seconds of comparing, and resident memory, as the corpus doubles."""
-    print("| sentences | comparing s | resident MB |")
-    print("|---|---|---|")
-    for size in SIZES:
-        found = alone("grown", folder, str(size))
-        print(f"| {size:,} | {found['seconds']:.2f} | {found['rss_mb']} |")
+def curve(file: str, model: str, *sizes: str) -> None:
+    """Seconds and resident memory as the corpus doubles."""
+    print("| sentences | seconds | of these embedding | comparing | resident MB |")
+    print("|---|---|---|---|---|")
+    for size in sizes or map(str, SIZES):
+        found = alone("grown", file, model, size)
+        whole, embedding = found["seconds"], found["embedding"]
+        cells = (f"{int(size):,}", f"{whole:.1f}", f"{embedding:.1f}", f"{whole - embedding:.1f}")
+        print("| " + " | ".join(cells) + f" | {found['rss_mb']} |", flush=True)
 
 
-def grown_alone(folder: str, count: str) -> dict[str, Any]:
-    import pyarrow as pa
+def grown_alone(file: str, folder: str, count: str) -> dict[str, Any]:
+    from tercet.data.stream import TextFile
+    from tercet.model import load
+    from tercet.search.mine import mine
 
-    from tercet.search.pairs import blocks_of, closest_pairs
-    from tercet.search.staged import Staged
-
-    files = sorted((Path(folder) / "work").glob("part-*.arrow"))
-    with pa.memory_map(str(files[0])) as source:
-        schema = pa.ipc.open_file(source).schema
-    parts, left = [], int(count)
-    for part in Staged(tuple(files), schema).vectors():
-        if left > 0:
-            parts.append(part[:left])
-            left -= len(part)
-    with tempfile.TemporaryDirectory() as work:
+    model = load(folder, device="cpu")
+    ended = {"embedding": 0.0}
+    with tempfile.TemporaryDirectory() as work, Path(file).open(encoding="utf-8") as lines:
+        path = Path(work) / "texts.txt"
+        path.write_text("".join(islice(lines, int(count))), "utf-8")
         begin = time.perf_counter()
-        closest_pairs(blocks_of(parts), Path(work), top=TOP)
-        return told(time.perf_counter() - begin, [], [])
+
+        def tell(phase: str, done: int, total: int) -> None:
+            ended[phase] = time.perf_counter() - begin
+
+        found = mine(TextFile.open(path), model, Path(work) / "work", top=TOP, progress=tell)
+        rows = [row for batch in found.batches() for row in batch.to_pylist()]
+        seconds = time.perf_counter() - begin
+    scores = [row["score"] for row in rows]
+    return told(seconds, [], scores) | {"embedding": ended["embedding"]}
 
 
 def main() -> None:
