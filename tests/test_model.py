@@ -178,7 +178,20 @@ def test_a_wrong_call_is_told_in_one_sentence(model: Model, call, told: str) -> 
         call(model)
 
 
-def test_load_needs_a_model(tmp_path: Path, tiny_encoder: Path) -> None:
+def test_the_model_of_the_package_needs_no_name(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.save(tmp_path / "shipped")
+    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "shipped")
+    expected = model.embed(["a fine film"])
+    for loaded in (tercet.load(), tercet.load("tercet/small")):
+        assert np.array_equal(loaded.embed(["a fine film"]), expected)
+
+
+def test_load_needs_a_model(
+    tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
     file = tmp_path / "file"
     file.write_text("x", "utf-8")
     for source, told in [

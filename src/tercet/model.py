@@ -32,6 +32,9 @@ Floats = NDArray[np.float32]
 Mode = Literal["cross", "bi"]
 Pair = tuple[str, str] | list[str]
 SIMILARITY_SCALE = 5.0
+SHIPPED = "tercet/small"
+"""The name of the model that comes with the package."""
+SHIPPED_FOLDER = Path(__file__).with_name("shipped")
 
 P = TypeVar("P", bound="Prediction")
 
@@ -217,12 +220,11 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
     """Load a model.
 
     source: a model folder, an ONNX folder, a run folder, a plain Hugging Face or
-        sentence-transformers folder, a name of `tercet weights`, or a model hub id
+        sentence-transformers folder, a name of `tercet weights`, or a model hub id; the model that
+        comes with the package, `tercet/small`, when left out
     device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
     """
-    if source is None:
-        raise TercetError("No model ships with this release: give a model folder.")
-    folder, name = _find(source)
+    folder, name = _find(SHIPPED if source is None else source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
@@ -251,6 +253,10 @@ def _find(source: str | Path) -> tuple[Path, str]:
         return inner, inner.resolve().name
     if path.exists():
         raise TercetError(f"{path}: is a file; give the model folder.")
+    if str(source) == SHIPPED:
+        if not is_model_folder(SHIPPED_FOLDER):
+            raise TercetError("No model ships with this release: give a model folder.")
+        return SHIPPED_FOLDER, SHIPPED
     return weights.resolve(str(source)), str(source)
 
 

@@ -71,8 +71,7 @@ def index(
 
 
 def _build(texts: TextFile, out: str, model: str | None) -> None:
-    from tercet.model import load
-    from tercet.search.identity import SHIPPED
+    from tercet.model import SHIPPED, load
     from tercet.search.index import Index, check_target
 
     check_target(Path(out))

@@ -9,9 +9,6 @@ from typing import NamedTuple
 
 from tercet.model import Model
 
-SHIPPED = "the shipped model"
-"""The name of the model that is loaded when none is given."""
-
 
 class Identity(NamedTuple):
     """What is stored beside vectors, so that those of two models are never mixed.

@@ -18,7 +18,7 @@ from tercet.errors import TercetError
 from tercet.model import Model, load
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
-from tercet.search.identity import SHIPPED, identify
+from tercet.search.identity import identify
 from tercet.search.lance_store import (
     HASH_KEY,
     NAME_KEY,
@@ -135,8 +135,7 @@ class Index:
         """The model that made the vectors."""
         with self._lock:
             if self._model is None:
-                name = self.model_name
-                self._model = self._checked(load(None if name == SHIPPED else name))
+                self._model = self._checked(load(self.model_name))
             return self._model
 
     def count(self, where: str | None = None) -> int:
