@@ -1,0 +1,190 @@
+"""What each ingredient of tercet/base and tercet/small gives: the recipe without it, same steps.
+
+    python benchmarks/ingredients.py base|small --data DIR --out DIR [--steps N] [--jobs N]
+        [--teachers FOLDER...] [--only NAME...]
+
+Every variant is trained in a process of its own, `jobs` at once, with the recipe's own seed, and
+scored on dev; finished ones are not trained again. The steps are the recipe's unless said; learning
+rates fall over them as over the recipe's own. Where a task is left out, its share of the steps goes
+to the others. Prints a table; DIR/ingredients.json has the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from tercet.recipe import find_bundled
+
+Tree = dict[str, Any]
+Edit = Callable[[Tree], None]
+COLUMNS = [
+    ("sentiment", "single"),
+    ("paraphrase", "cross"),
+    ("paraphrase", "bi"),
+    ("similarity", "cross"),
+    ("similarity", "bi"),
+]
+WHOLE = "all of it"
+
+
+def without_task(name: str) -> Edit:
+    def edit(tree: Tree) -> None:
+        del tree["tasks"][name]
+        del tree["stages"][0]["schedule"]["weights"][name]
+
+    return edit
+
+
+def without_average(tree: Tree) -> None:
+    del tree["stages"][0]["average"]
+
+
+def without_r_drop(tree: Tree) -> None:
+    for task in tree["tasks"].values():
+        for gear in ("single", "bi", "cross"):
+            task.get(gear, {}).pop("r_drop", None)
+
+
+def without_prior(tree: Tree) -> None:
+    del tree["tasks"]["paraphrase"]["prior"]
+
+
+def with_plain_grades(tree: Tree) -> None:
+    for task in tree["tasks"].values():
+        if "range" in task or task.get("like") == "similarity":
+            task.pop("weight", None)
+    tree["tasks"]["similarity"]["bi"].pop("weight", None)
+
+
+def with_linear_bi_head(tree: Tree) -> None:
+    del tree["tasks"]["paraphrase"]["bi"]["head"]["hidden"]
+
+
+def with_one_teacher(tree: Tree) -> None:
+    for task in tree["tasks"].values():
+        if "recipe" in task.get("teacher", {}):
+            task["teacher"]["folder"] = task["teacher"]["folder"][:1]
+
+
+def with_labels_alone(tree: Tree) -> None:
+    """No teacher at all: what has no labels of its own goes too."""
+    for name, task in list(tree["tasks"].items()):
+        if task.get("teacher", {}).get("weight") == 1.0:
+            without_task(name)(tree)
+        elif name != "vectors":
+            task.pop("teacher", None)
+
+
+EDITS: dict[str, dict[str, Edit]] = {
+    "base": {
+        "no phrases": without_task("phrases"),
+        "no R-Drop": without_r_drop,
+        "no average of weights": without_average,
+        "no prior": without_prior,
+        "grades weigh no more": with_plain_grades,
+        "linear bi head": with_linear_bi_head,
+    },
+    "small": {
+        "no teacher": with_labels_alone,
+        "one teacher for three": with_one_teacher,
+        "no phrases": without_task("phrases"),
+        "no pairs of near questions": without_task("questions"),
+        "no further duplicates": without_task("duplicates"),
+        "no NLI pairs": without_task("nli"),
+        "no pairs of plain sentences": without_task("made"),
+        "vectors not kept close": without_task("vectors"),
+        "no average of weights": without_average,
+        "no prior": without_prior,
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recipe", choices=list(EDITS))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--teachers", nargs="+", help="model folders, for those of the recipe")
+    parser.add_argument("--only", nargs="+", help="which ingredients; all when left out")
+    chosen = parser.parse_args()
+    edits: dict[str, Edit] = {WHOLE: lambda tree: None, **EDITS[chosen.recipe]}
+    names = [WHOLE, *chosen.only] if chosen.only else list(edits)
+    base = tomllib.loads(find_bundled(f"tercet/{chosen.recipe}").text)
+    prepare(base, steps=chosen.steps, teachers=chosen.teachers)
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        works = [pool.submit(score, base, name, edits[name], chosen) for name in names]
+        found = {name: work.result() for name, work in zip(names, works, strict=True)}
+    steps = base["stages"][0]["steps"]
+    document = {"recipe": base["name"], "steps": steps, "dev": found}
+    (chosen.out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    print(f"{base['name']}, {steps} steps\n")
+    print(table(found))
+
+
+def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> None:
+    if steps is not None:
+        tree["stages"][0]["steps"] = steps
+    for task in tree["tasks"].values():
+        if teachers is not None and "recipe" in task.get("teacher", {}):
+            task["teacher"]["folder"] = teachers
+
+
+def score(base: Tree, name: str, edit: Edit, chosen: argparse.Namespace) -> Tree | None:
+    """Train one variant; its metrics on dev, or None where it failed (its log says why)."""
+    tree = copy.deepcopy(base)
+    edit(tree)
+    out = chosen.out / name.replace(" ", "-")
+    out.mkdir(parents=True, exist_ok=True)
+    recipe = out / "recipe.toml"
+    recipe.write_text(tomli_w.dumps(tree), "utf-8")
+    command = [sys.executable, "-m", "tercet", "train", str(recipe), "--resume"]
+    command += ["--data", str(chosen.data), "--out", str(out / "run")]
+    with (out / "log.txt").open("wb") as log:
+        ended = subprocess.run(command, stdout=log, stderr=log, check=False)
+    if ended.returncode != 0:
+        return None
+    summary = json.loads((out / "run" / "summary.json").read_text("utf-8"))
+    dev: Tree = summary["dev"]
+    return dev
+
+
+def table(found: dict[str, Tree | None]) -> str:
+    heads = [f"{task} {gear}" for task, gear in COLUMNS]
+    lines = ["| | " + " | ".join([*heads, "mean"]) + " |", "|---" * (len(heads) + 2) + "|"]
+    whole = figures(found[WHOLE] or {})
+    for name, dev in found.items():
+        own = figures(dev or {})
+        if dev is None:
+            cells = ["failed"] * len(own)
+        elif name == WHOLE:
+            cells = [f"{value:.4f}" for value in own]
+        else:
+            cells = [f"{value - other:+.4f}" for value, other in zip(own, whole, strict=True)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def figures(dev: Tree) -> list[float]:
+    """Each column's figure, and the mean over the tasks in their most exact gear."""
+    columns = [
+        next(iter(dev.get(task, {}).get(gear, {}).values()), math.nan) for task, gear in COLUMNS
+    ]
+    return [*columns, (columns[0] + columns[1] + columns[3]) / 3]
+
+
+if __name__ == "__main__":
+    main()
