@@ -3,7 +3,7 @@
     python benchmarks/index.py FOLDER MODEL corpus          the sentences, from TERCET_DATA
     python benchmarks/index.py FOLDER MODEL rate MINUTES    how fast these are embedded
     python benchmarks/index.py FOLDER MODEL embed MINUTES   goes on where it was; again until done
-    python benchmarks/index.py FOLDER MODEL measure ROWS    10000, 100000, 1000000
+    python benchmarks/index.py FOLDER MODEL measure ROWS [tercet|ivf|hnsw]...   all if none is named
     python benchmarks/index.py FOLDER MODEL table           all that was measured
 
 The corpus is every distinct sentence of Quora, STS, SST and NLI files up to 300 characters, filled
@@ -45,6 +45,7 @@ from tercet.search.staged import Staged, stage
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
 LINKS = 16
+TERCET = "Tercet (Lance)"
 HEADED = (
     "cs224n/quora-dev.csv",
     "cs224n/quora-train.csv",
@@ -150,7 +151,7 @@ def staged_rows(folder: Path) -> Staged:
         return Staged(files, pa.ipc.open_file(source).schema)
 
 
-def measure(folder: Path, model: str, rows: str) -> None:
+def measure(folder: Path, model: str, rows: str, *libraries: str) -> None:
     parts = staged_rows(folder).vectors()
     if sum(map(len, parts)) < int(rows):
         raise SystemExit(f"{rows} rows are not embedded yet.")
@@ -163,16 +164,23 @@ def measure(folder: Path, model: str, rows: str) -> None:
     blocks = ((np.arange(n, min(n + 16_384, len(corpus))), corpus[n : n + 16_384]) for n in cut)
     np.save(folder / "truth.npy", top_of_blocks(blocks, queries, TOP)[1][:, -1])
     del corpus
-    found = alone(folder, model, "tercet", rows)
-    wanted = str(found["recall"])
+    chosen = libraries or ("tercet", "ivf", "hnsw")
+    if "tercet" in chosen:
+        alone(folder, model, "tercet", rows)
     for kind in ("ivf", "hnsw"):
-        alone(folder, model, "faiss", rows, kind, wanted)
+        if kind in chosen:
+            alone(folder, model, "faiss", rows, kind, str(recall_of_tercet(folder, int(rows))))
 
 
-def alone(folder: Path, model: str, *step: str) -> dict[str, Any]:
+def recall_of_tercet(folder: Path, rows: int) -> float:
+    """That of its last measurement at this size."""
+    found = [one for one in notes(folder) if one.get("library") == TERCET and one["rows"] == rows]
+    return float(found[-1]["recall"])
+
+
+def alone(folder: Path, model: str, *step: str) -> None:
     """Run a step in a process of its own, so that its memory is its own."""
     subprocess.run([sys.executable, __file__, str(folder), model, *step], check=True)
-    return notes(folder)[-1]
 
 
 def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
@@ -220,7 +228,7 @@ def ask(folder: Path, search: Callable[[Any], Any], built: str, index: Index) ->
     how = "exact, in memory"
     if setting is not None:
         how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
-    note(folder, figures("Tercet (Lance)", how, times, found, built))
+    note(folder, figures(TERCET, how, times, found, built))
 
 
 def faiss_alone(
