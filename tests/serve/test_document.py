@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
-PHASES, EXAMPLES, CASES = ("coverage,fuzzing", 600, 5000) if WHOLE else ("fuzzing", 20, 150)
+PHASES, EXAMPLES, CASES = ("coverage,fuzzing", 600, 2500) if WHOLE else ("fuzzing", 20, 75)
 """Requests that go through every rule, random ones to each endpoint, and how many at least."""
+FOREIGN = "^/(v1/|embed$|rerank$|similarity$|info$)"
+"""The forms of other servers, which are one half of the whole."""
 
 # Which gears and inputs fit depends on the task, which a document cannot say.
 CONFIG = """
@@ -24,10 +28,14 @@ checks.positive_data_acceptance.enabled = false
 """
 
 
-def test_no_request_breaks_the_server_or_its_document(server: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", ["include", "exclude"])
+def test_no_request_breaks_the_server_or_its_document(
+    half: str, server: Any, tmp_path: Path
+) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIG, "utf-8")
     command = [Path(sys.executable).with_name("schemathesis"), "run"]
     options = ["--phases", PHASES, "--max-examples", EXAMPLES, "--seed", 1, "--no-color"]
+    options += [f"--{half}-path-regex", FOREIGN]
     told = subprocess.run(
         [*map(str, command), f"{server.url}/openapi.json", *map(str, options)],
         cwd=tmp_path,
