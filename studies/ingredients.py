@@ -1,12 +1,12 @@
 """What each ingredient of tercet/base and tercet/small gives: the recipe without it, same steps.
 
-    python benchmarks/ingredients.py base|small --data DIR --out DIR [--steps N] [--jobs N]
+    python studies/ingredients.py base|small --data DIR --out DIR [--steps N] [--jobs N]
         [--teachers FOLDER...] [--only NAME...]
 
 Every variant is trained in a process of its own, `jobs` at once, with the recipe's own seed, and
-scored on dev; finished ones are not trained again. The steps are the recipe's unless said; learning
-rates fall over them as over the recipe's own. Where a task is left out, its share of the steps goes
-to the others. Prints a table; DIR/ingredients.json has the figures.
+scored on dev; finished ones are not trained again, and one that fails is a row. The steps are the
+recipe's unless said; learning rates fall over them as over the recipe's own. Where a task is left
+out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all.
 """
 
 from __future__ import annotations
@@ -15,19 +15,14 @@ import argparse
 import copy
 import json
 import math
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import tomli_w
+from variants import Tree, read_summary, train_all
 
 from tercet.recipe import find_bundled
 
-Tree = dict[str, Any]
 Edit = Callable[[Tree], None]
 COLUMNS = [
     ("sentiment", "single"),
@@ -125,9 +120,12 @@ def main() -> None:
     names = [WHOLE, *chosen.only] if chosen.only else list(edits)
     base = tomllib.loads(find_bundled(f"tercet/{chosen.recipe}").text)
     prepare(base, steps=chosen.steps, teachers=chosen.teachers)
-    with ThreadPoolExecutor(chosen.jobs) as pool:
-        works = [pool.submit(score, base, name, edits[name], chosen) for name in names]
-        found = {name: work.result() for name, work in zip(names, works, strict=True)}
+    variants = {name: edited(base, edits[name]) for name in names}
+    ended = train_all(variants, data=chosen.data, out=chosen.out, jobs=chosen.jobs)
+    found = {
+        name: read_summary(chosen.out, name)["dev"] if done else None
+        for name, done in ended.items()
+    }
     steps = base["stages"][0]["steps"]
     document = {"recipe": base["name"], "steps": steps, "dev": found}
     (chosen.out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
@@ -143,23 +141,10 @@ def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> Non
             task["teacher"]["folder"] = teachers
 
 
-def score(base: Tree, name: str, edit: Edit, chosen: argparse.Namespace) -> Tree | None:
-    """Train one variant; its metrics on dev, or None where it failed (its log says why)."""
+def edited(base: Tree, edit: Edit) -> Tree:
     tree = copy.deepcopy(base)
     edit(tree)
-    out = chosen.out / name.replace(" ", "-")
-    out.mkdir(parents=True, exist_ok=True)
-    recipe = out / "recipe.toml"
-    recipe.write_text(tomli_w.dumps(tree), "utf-8")
-    command = [sys.executable, "-m", "tercet", "train", str(recipe), "--resume"]
-    command += ["--data", str(chosen.data), "--out", str(out / "run")]
-    with (out / "log.txt").open("wb") as log:
-        ended = subprocess.run(command, stdout=log, stderr=log, check=False)
-    if ended.returncode != 0:
-        return None
-    summary = json.loads((out / "run" / "summary.json").read_text("utf-8"))
-    dev: Tree = summary["dev"]
-    return dev
+    return tree
 
 
 def table(found: dict[str, Tree | None]) -> str:

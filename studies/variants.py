@@ -1,0 +1,52 @@
+"""Variants of a recipe, each trained by `tercet train` in a process of its own, some at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+Tree = dict[str, Any]
+
+
+def train_all(variants: dict[str, Tree], *, data: Path, out: Path, jobs: int) -> dict[str, bool]:
+    """Train recipes by their names into `run_folder`s; whether each came to its end.
+
+    Those that are done are not trained again, those that were interrupted go on.
+    """
+    with ThreadPoolExecutor(jobs) as pool:
+        works = {
+            name: pool.submit(_train, tree, data=data, folder=out / _file_name(name))
+            for name, tree in variants.items()
+        }
+        return {name: work.result() for name, work in works.items()}
+
+
+def run_folder(out: Path, name: str) -> Path:
+    return out / _file_name(name) / "run"
+
+
+def read_summary(out: Path, name: str) -> Tree:
+    summary: Tree = json.loads((run_folder(out, name) / "summary.json").read_text("utf-8"))
+    return summary
+
+
+def _file_name(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def _train(tree: Tree, *, data: Path, folder: Path) -> bool:
+    """Train one recipe; what it says goes to log.txt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = folder / "recipe.toml"
+    recipe.write_text(tomli_w.dumps(tree), "utf-8")
+    command = [sys.executable, "-m", "tercet", "train", str(recipe), "--resume"]
+    command += ["--data", str(data), "--out", str(folder / "run")]
+    with (folder / "log.txt").open("wb") as log:
+        ended = subprocess.run(command, stdout=log, stderr=log, check=False)
+    return ended.returncode == 0
