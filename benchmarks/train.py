@@ -12,10 +12,12 @@ sets GradCache at 4,096 triples beside batches of 256.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +42,7 @@ from tercet.train.listener import Silent
 from tercet.train.loop import Loop
 from tercet.train.parts import choose_trainable, set_modes
 from tercet.train.run import Run, train_recipe
+from tercet.train.schedule import Plan
 from tercet.train.update import Update
 from tercet.weights import resolve
 
@@ -204,11 +207,10 @@ def matmul_rate() -> float:
     return 2 * size**3 / seconds_of(lambda: a @ b)
 
 
-def base_shape(**changes: Any) -> EncoderConfig:
+def base_shape() -> EncoderConfig:
     return EncoderConfig(
-        architecture="bert", vocabulary=30522, positions=512, token_types=2, pooler=False,
-        **{**BASE, **changes},
-    )  # fmt: skip
+        architecture="bert", vocabulary=30522, positions=512, token_types=2, pooler=True, **BASE
+    )
 
 
 def random_tokens(rows: int, length: int) -> Tokens:
@@ -245,34 +247,54 @@ def rate() -> dict[str, Any]:
     return found
 
 
-def together(encoder: str, data: Path, *, surgery: str | None) -> tuple[Run, Recipe]:
+def together(encoder: str, *, surgery: str | None) -> Recipe:
     changes = [f"encoder.name={encoder}", f"stages.0.batch={BATCH}"]
-    recipe = Recipe.load("sbert/exp1" if surgery else "sbert/exp2", changes)
-    world = World.join("cuda")
-    return Run(recipe, data=data, out=Path("unused"), world=world, listener=Silent()), recipe
+    return Recipe.load("sbert/exp1" if surgery else "sbert/exp2", changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Stepper:
+    """A recipe's first stage, ready to step, on memory that nothing before has a part in."""
+
+    plan: Plan
+    backward: Backward
+    update: Update
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, data: Path) -> Stepper:
+        forget()
+        run = Run(
+            recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent()
+        )
+        network, tokenizer = run._build()
+        losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+        stage = recipe.stages[0]
+        loop = Loop(
+            recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
+        )  # type: ignore[arg-type]
+        plan = loop._plan(stage)
+        choose_trainable(network, stage, tasks=plan.tasks)
+        set_modes(network)
+        backward = Backward(recipe, stage, losses)
+        rows, after = backward.rows, backward.follow_weights
+        return cls(plan, backward, Update(network, stage.optimiser, rows=rows, after=after))
+
+
+def forget() -> None:
+    """Give back what earlier measurements took, their reference cycles too."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
 
 
 def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, float]:
     """Seconds a step and peak bytes of three tasks at once, settled."""
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    run, recipe = together(encoder, data, surgery=surgery)
-    network, tokenizer = run._build()
-    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
-    stage = recipe.stages[0]
-    loop = Loop(
-        recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
-    )  # type: ignore[arg-type]
-    plan = loop._plan(stage)
-    choose_trainable(network, stage, tasks=plan.tasks)
-    set_modes(network)
-    backward = Backward(recipe, stage, losses)
-    update = Update(network, stage.optimiser, rows=backward.rows, after=backward.follow_weights)
+    ready = Stepper.prepare(together(encoder, surgery=surgery), data)
 
     def step(number: int) -> None:
-        draws = plan.draws(number)
-        backward(draws, step=number)
-        update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
+        draws = ready.plan.draws(number)
+        ready.backward(draws, step=number)
+        ready.update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
 
     # Only the first steps draw all three tasks: small data sets end early.
     shared = 90
@@ -288,9 +310,9 @@ def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, f
 
 def usual_surgery(encoder: str, data: Path) -> tuple[float, float]:
     """The same with a graph kept for each task and gradients copied out into vectors."""
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    run, recipe = together(encoder, data, surgery="pcgrad")
+    forget()
+    recipe = together(encoder, surgery="pcgrad")
+    run = Run(recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent())
     network, tokenizer = run._build()
     losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
     tasks = recipe.stage_tasks(recipe.stages[0])
@@ -382,30 +404,16 @@ def gradient_of(
     encoder: str, data: Path, *, batch: int, chunk: int | None
 ) -> tuple[Tensor, float, float]:
     """The gradient of a first step, its peak bytes and the seconds of a further one."""
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    recipe = triples_recipe(encoder, batch=batch, chunk=chunk)
-    run = Run(recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent())
-    network, tokenizer = run._build()
-    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
-    stage = recipe.stages[0]
-    loop = Loop(
-        recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
-    )  # type: ignore[arg-type]
-    plan = loop._plan(stage)
-    choose_trainable(network, stage, tasks=plan.tasks)
-    set_modes(network)
-    backward = Backward(recipe, stage, losses)
-    update = Update(network, stage.optimiser, rows=backward.rows, after=backward.follow_weights)
-    backward(plan.draws(0), step=0)
-    gradient = backward.rows.rows[0].clone().cpu()
+    ready = Stepper.prepare(triples_recipe(encoder, batch=batch, chunk=chunk), data)
+    ready.backward(ready.plan.draws(0), step=0)
+    gradient = ready.backward.rows.rows[0].clone().cpu()
     tasks = frozenset({"triples"})
-    update(factor=0.0, tasks=tasks)
+    ready.update(factor=0.0, tasks=tasks)
     torch.cuda.synchronize()
     start = time.perf_counter()
     for number in range(1, 6):
         backward(plan.draws(number), step=number)
-        update(factor=0.0, tasks=tasks)
+        ready.update(factor=0.0, tasks=tasks)
     torch.cuda.synchronize()
     took = (time.perf_counter() - start) / 5
     return gradient, float(torch.cuda.max_memory_allocated()), took
