@@ -271,7 +271,7 @@ class Stepper:
         stage = recipe.stages[0]
         loop = Loop(
             recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
-        )  # type: ignore[arg-type]
+        )
         plan = loop._plan(stage)
         choose_trainable(network, stage, tasks=plan.tasks)
         set_modes(network)
@@ -412,7 +412,7 @@ def gradient_of(
     torch.cuda.synchronize()
     start = time.perf_counter()
     for number in range(1, 6):
-        backward(plan.draws(number), step=number)
+        ready.backward(ready.plan.draws(number), step=number)
         ready.update(factor=0.0, tasks=tasks)
     torch.cuda.synchronize()
     took = (time.perf_counter() - start) / 5
