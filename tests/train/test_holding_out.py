@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tercet.train.holding_out import rows_apart
+from tercet.train.holding_out import rows_apart, rows_not_in
 
 
 def test_phrases_of_held_out_sentences_are_left_out() -> None:
@@ -15,3 +15,9 @@ def test_only_the_same_pair_is_left_out() -> None:
 
 def test_nothing_held_out_leaves_all() -> None:
     assert rows_apart([["a", "b"]], [[]]).tolist() == [0, 1]
+
+
+def test_known_rows_are_found_in_either_order() -> None:
+    first, second = ["a b", "c", "a b", "d"], ["c", "A  b", "d", "a b"]
+    assert rows_not_in([first, second], [["a B"], ["c"]]).tolist() == [2, 3]
+    assert rows_not_in([["a b", "b a"]], [["A b"]]).tolist() == [1]

@@ -494,3 +494,9 @@ def test_a_run_is_calibrated_on_its_held_out_rows(
     assert model.info.temperatures == calibrate(model, sample_data).temperatures
     assert set(model.info.temperatures) == {"sentiment"}
     assert tercet.load(train({"sentiment": SENTIMENT}, out="other")).info.temperatures is None
+
+
+def test_rows_of_dev_never_train_by_another_name(train: Callable[..., Path]) -> None:
+    again = {"layout": "cs224n-sst", "train": ["ids-sst-dev.csv"], "limit": 24}
+    with pytest.raises(TercetError, match="`again`: no row is left to train on"):
+        train({"sentiment": SENTIMENT, "again": {"like": "sentiment", "data": again}})

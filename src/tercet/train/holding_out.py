@@ -1,4 +1,4 @@
-"""Rows that training leaves out, so that temperatures can be fitted on them honestly."""
+"""Rows that training leaves out: temperatures are fitted on some, and dev is judged by others."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ def rows_apart(texts: Sequence[list[str]], held_out: Sequence[list[str]]) -> Row
     for held in map(_words, zip(*held_out, strict=True)):
         told |= {held} if len(held) > 1 else {(part,) for part in _parts(held[0], lengths)}
     return np.array([place for place, row in enumerate(rows) if row not in told], np.int64)
+
+
+def rows_not_in(texts: Sequence[list[str]], known: Sequence[list[str]]) -> Rows:
+    """The rows that are no known row, rising; a pair is one in either order.
+
+    texts, known: one list a text column
+    """
+    rows = {tuple(sorted(row)) for row in map(_words, zip(*known, strict=True))}
+    fresh = [
+        place
+        for place, row in enumerate(map(_words, zip(*texts, strict=True)))
+        if tuple(sorted(row)) not in rows
+    ]
+    return np.array(fresh, np.int64)
 
 
 def _words(row: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import read_examples
+from tercet.data.layouts import split_files
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.evaluate.temperature import held_out_rows
 from tercet.infer.engine import Engine
 from tercet.recipe import Recipe
 from tercet.train.head_loss import Targets
-from tercet.train.holding_out import rows_apart
+from tercet.train.holding_out import rows_apart, rows_not_in
 from tercet.train.listener import Listener
 from tercet.train.pairing import make_pairs
 from tercet.train.teaching import Teachers
 
 Rows = NDArray[np.int64]
+Columns = list[tuple[int, Rows]]
+"""Of each column, where its texts stand in the files: in which column, at which rows."""
 
 
 class Preparation:
@@ -46,43 +49,57 @@ class Preparation:
                 targets[name] = self._ask(teachers, name, columns)
         return found, targets
 
-    def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, list[tuple[int, Rows]]]:
-        """The rows that train; and of each of their columns, where its texts stand in the files:
-        in which column, at which rows."""
-        task = self._tasks[name]
-        if task.data.pairs is not None:
+    def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, Columns]:
+        """The rows that train; and where their texts stand in the files."""
+        pairs = self._tasks[name].data.pairs
+        columns: Columns = [(place, np.arange(len(table))) for place in range(len(table.columns))]
+        if pairs is not None:
             first, second = make_pairs(
-                table.columns[0], task.data.pairs, engine=self._engine, listener=self._listener
+                table.columns[0], pairs, engine=self._engine, listener=self._listener
             )
             self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
-            return table.paired(first, second), [(0, first), (0, second)]
-        rows = self._rows_to_train_on(name, len(table))
-        if not len(rows):
-            raise TercetError(f"Task `{name}`: `held_out` leaves no row to train on.")
-        if len(rows) < len(table):
-            self._listener.say(f"{name}: {len(table) - len(rows):,} rows held out.")
-            table = table.take(rows)
-        return table, [(column, rows) for column in range(len(table.columns))]
+            columns = [(0, first), (0, second)]
+        kept = self._rows_to_train_on(name, columns)
+        if not len(kept):
+            raise TercetError(
+                f"Task `{name}`: no row is left to train on, all are held out or stand in dev."
+            )
+        if (left_out := len(columns[0][1]) - len(kept)) > 0:
+            self._listener.say(f"{name}: {left_out:,} rows held out.")
+        columns = [(place, rows[kept]) for place, rows in columns]
+        if pairs is not None:
+            return table.paired(columns[0][1], columns[1][1]), columns
+        return (table.take(kept) if left_out else table), columns
 
-    def _rows_to_train_on(self, name: str, count: int) -> Rows:
-        """All rows but those held out, or that tell of those held out by the task this is like."""
+    def _rows_to_train_on(self, name: str, columns: Columns) -> Rows:
+        """All rows but those held out; of a task that is like another, all but those that tell of
+        rows that the other holds out, or that stand in its dev."""
         task = self._tasks[name]
-        rows = np.arange(count)
-        if task.held_out > 0.0:
-            return np.setdiff1d(rows, held_out_rows(count, share=task.held_out))
-        other = self._tasks[task.like] if task.like is not None else task
-        if other.held_out == 0.0:
-            return rows
-        known = read_examples(other, "train", self._data).texts
-        kept = held_out_rows(len(known[0]), share=other.held_out)
-        held_out = [[column[row] for row in kept.tolist()] for column in known]
-        return rows_apart(read_examples(task, "train", self._data).texts, held_out)
+        count = len(columns[0][1])
+        if task.like is None:
+            every = np.arange(count)
+            if task.held_out == 0.0:
+                return every
+            return np.setdiff1d(every, held_out_rows(count, share=task.held_out))
+        other = self._tasks[task.like]
+        texts = self._texts(name, columns[: 1 if "single" in task.gears else 2])
+        kept = np.arange(count)
+        if other.held_out > 0.0:
+            known = read_examples(other, "train", self._data).texts
+            rows = held_out_rows(len(known[0]), share=other.held_out).tolist()
+            kept = rows_apart(texts, [[column[row] for row in rows] for column in known])
+        if split_files(other.data, "dev"):
+            dev = read_examples(other, "dev", self._data).texts
+            kept = np.intersect1d(kept, rows_not_in(texts, dev))
+        return kept
 
-    def _ask(self, teachers: Teachers, name: str, columns: list[tuple[int, Rows]]) -> Targets:
+    def _texts(self, name: str, columns: Columns) -> list[list[str]]:
+        read = read_examples(self._tasks[name], "train", self._data).texts
+        return [[read[column][row] for row in rows.tolist()] for column, rows in columns]
+
+    def _ask(self, teachers: Teachers, name: str, columns: Columns) -> Targets:
         task = self._tasks[name]
-        read = read_examples(task, "train", self._data).texts
         # A pair's head reads two columns; vectors are kept of all.
         used = 1 if "single" in task.gears else 2 if task.predicts else len(columns)
-        texts = [[read[column][row] for row in rows.tolist()] for column, rows in columns[:used]]
         width = self._engine.network.encoder.config.width
-        return teachers.targets(name, task, texts, width=width)
+        return teachers.targets(name, task, self._texts(name, columns[:used]), width=width)
