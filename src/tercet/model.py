@@ -231,7 +231,12 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         return Model(*load_onnx_folder(folder))
     chosen = _device(device)
     parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, name)
-    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+    network = parts.network.to(chosen)
+    if chosen.type == "cpu":
+        from tercet.nn.layout import by_columns
+
+        by_columns(network.encoder)
+    return Model(network, parts.tokenizer, parts.info)
 
 
 def _foreign(folder: Path, name: str) -> Parts:

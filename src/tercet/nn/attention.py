@@ -77,7 +77,7 @@ def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
             qkv.split_with_sizes(sizes), plan.blocks, inputs.biases, strict=True
         )
     ]
-    mixed = torch.cat(parts)
+    mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
     return mixed if plan.slots is None else mixed.index_select(0, plan.slots)
 
 

@@ -17,8 +17,10 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name for it)
-        if not self.training or not self.p or input.device.type != "cpu":
-            return F.dropout(input, self.p, self.training)
+        if not self.training or not self.p:
+            return input
+        if input.device.type != "cpu":
+            return F.dropout(input, self.p)
         dropped = round(self.p * _LEVELS)
         words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
         levels = words.view(torch.int16)[: input.numel()].view(input.shape)

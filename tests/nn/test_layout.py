@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import tercet
+from tercet.nn.layout import by_columns
+
+
+def test_values_and_shapes_stay() -> None:
+    network = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    given = torch.randn(4, 3)
+    expected = network(given)
+    by_columns(network)
+    torch.testing.assert_close(network(given), expected)
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    assert network.get_parameter("0.weight").t().is_contiguous()
+
+
+def test_a_loaded_model_saves_what_it_was_loaded_from(tiny_encoder: Path, tmp_path: Path) -> None:
+    model = tercet.load(tiny_encoder, device="cpu")
+    model.save(tmp_path / "saved")
+    again = tercet.load(tmp_path / "saved", device="cpu")
+    state = again.network.state_dict()
+    for name, tensor in model.network.state_dict().items():
+        assert torch.equal(tensor, state[name])
+    weight = again.network.encoder.get_parameter("layers.0.attention.qkv.weight")
+    assert weight.t().is_contiguous()
