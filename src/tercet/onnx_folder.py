@@ -51,7 +51,7 @@ def is_onnx_folder(folder: Path) -> bool:
 def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
     """Write an ONNX folder; int8 stands for the encoder's linear layers, heads stay fp32."""
     try:
-        from tercet.infer.loud import loud_neurons
+        from tercet.infer.loud import loudness
         from tercet.infer.onnx_encoder import encoder_graph
         from tercet.infer.onnx_heads import head_graph
     except ImportError as error:
@@ -65,8 +65,8 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
         (task, gear): head_graph(network, task, gear, info.tasks[task].gears[gear])
         for task, gear in exported_heads(info.tasks)
     }
-    loud = loud_neurons(network.encoder, tokenizer) if precision == "int8" else None
-    encoder = encoder_graph(network.encoder, pooling=info.pooling, loud=loud)
+    heard = loudness(network.encoder, tokenizer) if precision == "int8" else None
+    encoder = encoder_graph(network.encoder, pooling=info.pooling, loudness=heard)
     with aside(folder) as writing:
         _write_graph(writing / MODEL_FILE, encoder)
         (writing / HEADS_FOLDER).mkdir()

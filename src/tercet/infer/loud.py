@@ -1,12 +1,14 @@
-"""Which neurons of an encoder are too loud for 8 bits.
+"""How loudly the neurons of an encoder answer, which 8 bits need to know.
 
 A few neurons of each feed-forward part answer dozens of times as loudly as the rest, whatever the
 sentence. One step of 8 bits would have to be that much larger for all; apart, they cost little.
+What the rest answer has the same extremes in all sentences, so its step is chosen beforehand.
 """
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,20 +25,34 @@ from tercet.text.tokenizer import Tokenizer
 
 # One neuron of so many is kept apart.
 SHARE = 192
-SENTENCES = 32
+SENTENCES = 128
 TOKENS = 64
 
 
-def loud_neurons(encoder: Encoder, tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
-    """Of each layer the feed-forward neurons that are loudest on the project's own sentences."""
+@dataclass(frozen=True, slots=True)
+class Loudness:
+    """Of the feed-forward neurons of a layer.
+
+    loud: those that stay in fp32, int64 [neurons]
+    step: the size of one of 256 steps that what the others answer is rounded to
+    zero: the step that stands for 0
+    """
+
+    loud: NDArray[np.int64]
+    step: float
+    zero: int
+
+
+def loudness(encoder: Encoder, tokenizer: Tokenizer) -> list[Loudness]:
+    """Of each layer, as heard on the project's own sentences."""
     texts = _sentences()
     tokens = tokenizer.encode(texts, max_tokens=min(TOKENS, encoder.config.max_tokens))
-    loudest = [torch.zeros(encoder.config.feed_forward) for _ in encoder.layers]
+    heard: list[tuple[Tensor, Tensor]] = []
     hooks = [
         layer.get_submodule("feed_forward.contract").register_forward_pre_hook(
-            partial(_listen, peak)
+            partial(_listen, heard)
         )
-        for layer, peak in zip(encoder.layers, loudest, strict=True)
+        for layer in encoder.layers
     ]
     try:
         with torch.inference_mode():
@@ -44,12 +60,21 @@ def loud_neurons(encoder: Encoder, tokenizer: Tokenizer) -> list[NDArray[np.int6
     finally:
         for hook in hooks:
             hook.remove()
-    count = encoder.config.feed_forward // SHARE
-    return [np.sort(peak.topk(count).indices.numpy()) for peak in loudest]
+    return [_judge(low.cpu().numpy(), high.cpu().numpy()) for low, high in heard]
 
 
-def _listen(peak: Tensor, _: nn.Module, given: tuple[Tensor, ...]) -> None:
-    torch.maximum(peak, given[0].abs().amax(dim=0).cpu(), out=peak)
+def _listen(heard: list[tuple[Tensor, Tensor]], _: nn.Module, given: tuple[Tensor, ...]) -> None:
+    low, high = given[0].float().aminmax(dim=0)
+    heard.append((low, high))
+
+
+def _judge(low: NDArray[np.float32], high: NDArray[np.float32]) -> Loudness:
+    """low, high: the least and the greatest that each neuron answered, [neurons]."""
+    order = np.argsort(np.maximum(high, -low), kind="stable")
+    rest, loud = np.split(order, [len(order) - len(order) // SHARE])
+    least, greatest = min(float(low[rest].min()), 0.0), max(float(high[rest].max()), 0.0)
+    step = (greatest - least) / 255 or 1.0
+    return Loudness(np.sort(loud), step, round(-least / step))
 
 
 def _sentences() -> list[str]:

@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from tercet.errors import TercetError
+from tercet.infer.loud import Loudness
 from tercet.infer.onnx_graph import MICROSOFT, Graph
 from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import Pooling
 
 Floats = NDArray[np.float32]
-Indices = NDArray[np.int64]
 
 
 def encoder_graph(
-    encoder: Encoder, *, pooling: Pooling, loud: Sequence[Indices] | None
+    encoder: Encoder, *, pooling: Pooling, loudness: Sequence[Loudness] | None
 ) -> ModelProto:
     """Token ids to vectors.
 
-    loud: for int8, of each layer the feed-forward neurons that stay in fp32; None for fp32
+    loudness: for int8, of each layer; None for fp32
     Inputs: ids and, where the encoder knows them, types, int64 [rows, length]; lengths, int64
     [rows]: the tokens of each row, which stand first in it. Outputs: vectors [rows, width], as
     pooled, and embeddings [rows, width], of length 1.
     """
-    return _Writer(encoder, pooling=pooling, loud=loud).model()
+    return _Writer(encoder, pooling=pooling, loudness=loudness).model()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,22 @@ class _Shapes:
     mask: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rounded:
+    """Hidden states in steps of 8 bits, the size of a step, and the step that stands for zero."""
+
+    steps: str
+    scale: str
+    zero: str
+
+
 class _Writer:
     def __init__(
-        self, encoder: Encoder, *, pooling: Pooling, loud: Sequence[Indices] | None
+        self, encoder: Encoder, *, pooling: Pooling, loudness: Sequence[Loudness] | None
     ) -> None:
         self.config = encoder.config
         self.pooling = pooling
-        self.loud = loud
+        self.loudness = loudness
         self.state: dict[str, Floats] = {
             name: tensor.detach().float().cpu().numpy()
             for name, tensor in encoder.state_dict().items()
@@ -120,20 +129,28 @@ class _Writer:
         return self._norm(f"{name}.feed_forward_norm", graph.add("Add", given, hidden))
 
     def _feed_forward(self, index: int, hidden: str) -> str:
-        """[total, width] -> [total, width]; the loud neurons by themselves, in fp32."""
-        graph, name = self.graph, f"layers.{index}.feed_forward"
+        """[total, width] -> [total, width]."""
+        name = f"layers.{index}.feed_forward"
         wide, wide_bias, narrow, narrow_bias = (
             self.state[f"{name}.{part}"]
             for part in ("expand.weight", "expand.bias", "contract.weight", "contract.bias")
         )
-        loud = np.zeros(0, np.int64) if self.loud is None else self.loud[index]
-        quiet = np.setdiff1d(np.arange(len(wide)), loud)
-        (expanded,) = self._linears(hidden, [wide[quiet]], [wide_bias[quiet]])
-        (given,) = self._linears(self._activate(expanded), [narrow[:, quiet]], [narrow_bias])
-        if not len(loud):
+        if self.loudness is None:
+            bent = self._activate(self._linear(f"{name}.expand", hidden))
+            return self._linear(f"{name}.contract", bent)
+        heard = self.loudness[index]
+        # The loud neurons stand last: 8 bits read zeros there, and fp32 reads them by themselves.
+        order = np.append(np.setdiff1d(np.arange(len(wide)), heard.loud), heard.loud)
+        quiet = len(order) - len(heard.loud)
+        (expanded,) = self._linears(hidden, [wide[order]], [wide_bias[order]])
+        bent = self._activate(expanded)
+        narrow = narrow[:, order]
+        weight = np.where(np.arange(len(order)) < quiet, narrow, np.float32(0))
+        given = self._product(self._rounded(bent, heard), weight, narrow_bias)
+        if not len(heard.loud):
             return given
-        beside = self._activate(self._gemm(hidden, wide[loud], graph.constant(wide_bias[loud])))
-        return self._gemm(beside, narrow[:, loud], given)
+        ends = map(self.graph.integers, (quiet, len(order), 1))
+        return self._gemm(self.graph.add("Slice", bent, *ends), narrow[:, quiet:], given)
 
     def _gemm(self, hidden: str, weight: Floats, added: str) -> str:
         return self.graph.add("Gemm", hidden, self.graph.constant(weight.T), added)
@@ -146,21 +163,34 @@ class _Writer:
     def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
         """Linear layers that read the same; weights [outputs, inputs], biases [outputs] each."""
         graph = self.graph
-        if self.loud is None:
+        if self.loudness is None:
             return [
                 self._gemm(hidden, weight, graph.constant(bias))
                 for weight, bias in zip(weights, biases, strict=True)
             ]
         read, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
-        given = []
-        for weight, bias in zip(weights, biases, strict=True):
-            steps, scales = quantised(weight)
-            inputs = [
-                *(read, graph.constant(steps.T), scale, graph.constant(scales), zero),
-                *(graph.constant(np.zeros(len(scales), np.int8)), graph.constant(bias)),
-            ]
-            given.append(graph.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT))
-        return given
+        rounded = _Rounded(steps=read, scale=scale, zero=zero)
+        return [
+            self._product(rounded, weight, bias)
+            for weight, bias in zip(weights, biases, strict=True)
+        ]
+
+    def _rounded(self, hidden: str, heard: Loudness) -> _Rounded:
+        graph = self.graph
+        scale = graph.constant(np.array(heard.step, np.float32))
+        zero = graph.constant(np.array(heard.zero, np.uint8))
+        read = graph.add("QuantizeLinear", hidden, scale, zero)
+        return _Rounded(steps=read, scale=scale, zero=zero)
+
+    def _product(self, read: _Rounded, weight: Floats, bias: Floats) -> str:
+        """The product in 8 bits; weight [outputs, inputs], bias [outputs]."""
+        graph = self.graph
+        steps, scales = quantised(weight)
+        inputs = [
+            *(read.steps, graph.constant(steps.T), read.scale, graph.constant(scales), read.zero),
+            *("", graph.constant(bias)),
+        ]
+        return graph.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
 
     def _norm(self, name: str, hidden: str) -> str:
         weight, bias = (
