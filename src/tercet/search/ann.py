@@ -114,21 +114,15 @@ def optimise(dataset: Any, progress: Progress | None = None) -> None:
         return
     rows = dataset.count_rows()
     parts = int(rows**0.5)
-
-    def told(event: Any) -> None:
-        if progress is not None and event.total:
-            progress(f"ANN index: {event.stage}", int(event.completed), int(event.total))
-
     _forget(dataset)
+    if progress is not None:
+        progress("ANN index", 0, rows)
+    # Without its own progress callback: with one, Lance waits forever in the k-means of a million.
     dataset.create_index(
-        VECTOR,
-        KIND,
-        metric="cosine",
-        num_partitions=parts,
-        sample_rate=SEEN,
-        replace=True,
-        progress_callback=told,
+        VECTOR, KIND, metric="cosine", num_partitions=parts, sample_rate=SEEN, replace=True
     )
+    if progress is not None:
+        progress("ANN index", rows, rows)
     setting = _measured(dataset, Setting(KIND, parts, 1, REFINE, 0.0, rows), progress)
     if setting is not None:
         dataset.update_schema_metadata({ANN_KEY: json.dumps(asdict(setting))})
