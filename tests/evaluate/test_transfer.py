@@ -28,7 +28,7 @@ def corpus(minilm: Path) -> Corpus:
 
 
 def lines_of(folder: Path, name: str, encoding: str) -> list[str]:
-    return (folder / "senteval" / name).read_bytes().decode(encoding).strip("\n").split("\n")
+    return (folder / "senteval" / name).read_bytes().decode(encoding).removesuffix("\n").split("\n")
 
 
 def copy(name: str, source: Path, target: Path, encoding: str, rows: int) -> None:
