@@ -253,11 +253,12 @@ def report(
         )
     if PEER_INT8 in rates:
         print(f"int8 against int8: {rates[OURS_INT8] / rates[PEER_INT8]:.2f}")
-    reached = done / statistics.median(contestants[OURS].seconds)
-    print(
-        f"fp32: {reached / 1e9:.0f} GFLOP/s, {100 * reached / rate:.0f} % of this machine's own "
-        f"matrix product ({rate / 1e9:.0f} GFLOP/s)"
-    )
+    for name in (OURS, OURS_ONNX):
+        reached = done / statistics.median(contestants[name].seconds)
+        print(
+            f"fp32, {name}: {reached / 1e9:.0f} GFLOP/s, {100 * reached / rate:.0f} % of this "
+            f"machine's own matrix product ({rate / 1e9:.0f} GFLOP/s)"
+        )
 
 
 def versions_in(python: str) -> str:

@@ -184,15 +184,16 @@ def budget_of(device: torch.device) -> int:
 @contextmanager
 def inference(network: Network, *, bf16: bool) -> Iterator[None]:
     """No gradients and no dropout; every module's mode is restored at the end."""
-    training = [module for module in network.modules() if module.training]
+    # Only a network in training has parts in training: asking them all would take a while.
+    training = [part for part in network.modules() if part.training] if network.training else []
     if training:
         network.eval()
     try:
         with computing(network.device, bf16=bf16):
             yield
     finally:
-        for module in training:
-            module.training = True
+        for part in training:
+            part.training = True
 
 
 @contextmanager

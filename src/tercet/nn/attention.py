@@ -66,6 +66,8 @@ def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
     plan = inputs.tokens.plan
     if not plan.blocks:
         return qkv[:, 2]
+    if len(plan.blocks) == 1 and plan.slots is None:
+        return _attend_block(qkv, plan.blocks[0], inputs.biases[0], dropout=dropout)
     sizes = [block.rows * block.length for block in plan.blocks]
     if plan.slots is not None:
         # Copying into zeros, not gathering: its gradient is one plain gather.
@@ -77,7 +79,7 @@ def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
             qkv.split_with_sizes(sizes), plan.blocks, inputs.biases, strict=True
         )
     ]
-    mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
+    mixed = torch.cat(parts)
     return mixed if plan.slots is None else mixed.index_select(0, plan.slots)
 
 

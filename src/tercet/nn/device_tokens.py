@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,10 +72,48 @@ class DeviceTokens:
     @classmethod
     def from_host(cls, tokens: Tokens, device: torch.device) -> DeviceTokens:
         """Plan on the host and move everything at once; the host never waits for the device."""
-        lengths = tokens.lengths
-        plan = exact_blocks(lengths) if device.type == "cpu" else padded_blocks(lengths)
+        if device.type == "cpu":
+            plan = exact_blocks(tokens.lengths)
+            arrays = {name: torch.from_numpy(a) for name, a in _arrays(tokens, plan).items()}
+            count = len(tokens)
+            return cls.assemble(
+                arrays, plan.shapes, longest=tokens.longest, count=count, used=count
+            )
+        plan = padded_blocks(tokens.lengths)
         packed = PackedTokens.pack(tokens, plan, used=len(tokens), pinned=device.type == "cuda")
         return packed.unpack(packed.buffer.to(device, non_blocking=True))
+
+    @classmethod
+    def assemble(
+        cls,
+        arrays: Mapping[str, Tensor],
+        shapes: Sequence[tuple[int, int]],
+        *,
+        longest: int,
+        count: int,
+        used: int,
+    ) -> DeviceTokens:
+        """Of arrays that are on their device; shapes: rows and length of each block."""
+        blocks = tuple(
+            Block(rows=rows, length=length, real=arrays.get(f"real{index}"))
+            for index, (rows, length) in enumerate(shapes)
+        )
+        return cls(
+            ids=arrays["ids"],
+            types=arrays["types"],
+            positions=arrays["positions"],
+            rows=arrays["rows"],
+            offsets=arrays["offsets"],
+            longest=longest,
+            count=count,
+            used=used,
+            plan=Plan(
+                order=arrays.get("order"),
+                places=arrays.get("places"),
+                slots=arrays.get("slots"),
+                blocks=blocks,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +134,7 @@ class PackedTokens:
     @classmethod
     def pack(cls, tokens: Tokens, plan: HostPlan, *, used: int, pinned: bool) -> PackedTokens:
         """Lay out tokens and the plan of attention; the first `used` rows are wanted."""
-        lengths = tokens.lengths
-        if len(lengths) and not lengths.min():
-            raise TercetError(f"row {int(lengths.argmin())} of a batch has no tokens")
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        arrays: dict[str, NDArray[np.generic]] = {
-            "ids": tokens.ids.astype(np.int64),
-            "types": tokens.types.astype(np.int64),
-            "positions": np.arange(len(rows)) - tokens.offsets[rows],
-            "rows": rows,
-            "offsets": tokens.offsets.astype(np.int32),
-            **plan.arrays,
-        }
+        arrays = _arrays(tokens, plan)
         buffer = torch.empty(sum(map(_room, arrays.values())), dtype=torch.uint8, pin_memory=pinned)
         start = 0
         for array in arrays.values():
@@ -118,7 +146,7 @@ class PackedTokens:
             parts=tuple((n, _TORCH_TYPES[a.dtype.name], a.shape) for n, a in arrays.items()),
             shapes=tuple(plan.shapes),
             longest=tokens.longest,
-            count=len(lengths),
+            count=len(tokens),
             used=used,
         )
 
@@ -130,26 +158,25 @@ class PackedTokens:
             size = dtype.itemsize * math.prod(shape)
             arrays[name] = buffer[start : start + size].view(dtype).view(shape)
             start += _aligned(size)
-        blocks = tuple(
-            Block(rows=rows, length=length, real=arrays.get(f"real{index}"))
-            for index, (rows, length) in enumerate(self.shapes)
+        return DeviceTokens.assemble(
+            arrays, self.shapes, longest=self.longest, count=self.count, used=self.used
         )
-        return DeviceTokens(
-            ids=arrays["ids"],
-            types=arrays["types"],
-            positions=arrays["positions"],
-            rows=arrays["rows"],
-            offsets=arrays["offsets"],
-            longest=self.longest,
-            count=self.count,
-            used=self.used,
-            plan=Plan(
-                order=arrays.get("order"),
-                places=arrays.get("places"),
-                slots=arrays.get("slots"),
-                blocks=blocks,
-            ),
-        )
+
+
+def _arrays(tokens: Tokens, plan: HostPlan) -> dict[str, NDArray[np.generic]]:
+    """All arrays that tokens on a device have, by name."""
+    lengths = tokens.lengths
+    if len(lengths) and not lengths.min():
+        raise TercetError(f"row {int(lengths.argmin())} of a batch has no tokens")
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return {
+        "ids": tokens.ids.astype(np.int64),
+        "types": tokens.types.astype(np.int64),
+        "positions": np.arange(len(rows)) - tokens.offsets[rows],
+        "rows": rows,
+        "offsets": tokens.offsets.astype(np.int32),
+        **plan.arrays,
+    }
 
 
 def _aligned(size: int) -> int:
