@@ -14,7 +14,7 @@ import torch
 import tercet
 from tercet.data.examples import read_texts
 from tercet.errors import TercetError
-from tercet.infer import onnx_engine
+from tercet.infer import loud, onnx_engine
 from tercet.infer.batches import even_batches
 from tercet.model import Model
 from tercet.model_card import ModelInfo
@@ -198,6 +198,20 @@ def test_int8_is_near(tiny_encoder: Path, tmp_path: Path) -> None:
     wanted = np.array([found.probabilities for found in model.sentiment(TEXTS)])
     given = np.array([found.probabilities for found in exported.sentiment(TEXTS)])
     assert np.abs(given - wanted).max() < 0.05
+
+
+def test_int8_reads_loud_neurons_by_themselves(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loud, "SHARE", 32)
+    model = build(tiny_encoder)
+    for layer in model.network.encoder.layers:
+        layer.feed_forward.expand.bias.data[7] = 100.0
+    heard = loud.loudness(model.network.encoder, model.tokenizer)
+    assert all(7 in layer.loud and layer.step < 0.1 for layer in heard)
+    exported = tercet.load(export(model, tmp_path / "model", "int8"))
+    cosines = (exported.embed(TEXTS) * model.embed(TEXTS)).sum(axis=1)
+    assert cosines.min() > 0.99
 
 
 def test_int8_of_real_weights_is_near(minilm: Path, real_data: Path, tmp_path: Path) -> None:
