@@ -86,15 +86,19 @@ def test_a_killed_machine_is_waited_for(start: Start, tmp_path: Path) -> None:
     """Two machines of one worker each; the second dies with its torchrun, and is set up again."""
     whole, sewn = tmp_path / "whole", tmp_path / "sewn"
     succeed(start(whole, "--standalone", "--nproc-per-node=2"))
+    port = free_port()
     options = (
         "--nnodes=2",
         "--nproc-per-node=1",
         "--max-restarts=3",
         "--rdzv-backend=c10d",
-        f"--rdzv-endpoint=localhost:{free_port()}",
+        f"--rdzv-endpoint=localhost:{port}",
         "--rdzv-id=elastic",
     )
-    first, second = start(sewn, *options), start(sewn, *options)
+    first = start(sewn, *options)
+    # The machine where all meet is the one that opens the port, and must be the one that stays.
+    wait_for_port(port, first)
+    second = start(sewn, *options)
     wait_for_steps(sewn, STEPS // 2, first)
     kill_with_workers(second)
     again = start(sewn, *options)
@@ -114,6 +118,15 @@ def wait_for_steps(run: Path, steps: int, process: subprocess.Popen[str]) -> Non
     while not metrics.is_file() or metrics.read_bytes().count(b'"loss"') < steps:
         assert process.poll() is None, process.communicate()
         time.sleep(0.002)
+
+
+def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
+    while True:
+        assert process.poll() is None, process.communicate()
+        with socket.socket() as tried:
+            if tried.connect_ex(("localhost", port)) == 0:
+                return
+        time.sleep(0.05)
 
 
 def worker(process: subprocess.Popen[str], *, rank: int) -> int:
