@@ -11,7 +11,9 @@ from tercet.errors import TercetError
 from tercet.model import SIMILARITY_SCALE, Model
 
 TO_ORDER = ("similarity", "paraphrase")
+"""Whose head puts hits into order: that of the first of these tasks that a model has."""
 TO_DECIDE = ("paraphrase", "similarity")
+"""Whose head says which pairs mean the same."""
 SAME = 0.5
 """Pairs that score at least this say the same."""
 
