@@ -129,10 +129,11 @@ def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, f
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import CosineSimilarityLoss
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
     from transformers import TrainerCallback
 
-    model = SentenceTransformer(str(encoder), device="cuda")
+    # Whatever the file holds: training in its half precision would not be the same work.
+    model = SentenceTransformer(str(encoder), device="cuda", model_kwargs={"dtype": torch.float32})
     first, second, labels = quora(data, "train")
     rows = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": labels})
     marks: list[tuple[float, int]] = []
