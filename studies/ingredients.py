@@ -95,6 +95,7 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no teacher": with_labels_alone,
         "one teacher for three": with_one_teacher,
         "no phrases": without_task("phrases"),
+        "no sentences of reviews": without_task("reviews"),
         "no pairs of near questions": without_task("questions"),
         "no further duplicates": without_task("duplicates"),
         "no NLI pairs": without_task("nli"),

@@ -117,6 +117,32 @@ def test_a_label_map_chooses_rows_of_a_task_without_labels(
     assert examples.texts == (["a"], ["b"])
 
 
+def test_texts_are_cut_into_sentences_in_training_alone(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    rows = "A fine film . See it !\t1\n10/10 .\t0\nDull?<br />Very .\t1\n"
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text(rows, "utf-8")
+    files = {"train": "a.tsv", "dev": "b.tsv", "texts": [1]}
+    task = make_task("simcse", **files, sentences=True)
+    examples = read_examples(task, "train", tmp_path)
+    assert examples.texts == (["A fine film .", "See it !", "10/10 .", "Dull?", "Very ."],)
+    assert examples.lines.tolist() == [1, 1, 2, 3, 3]
+    assert examples.sources.tolist() == [0] * 5
+    assert read_examples(task, "dev", tmp_path).texts[0][0] == "A fine film . See it !"
+
+
+def test_sentences_of_texts_have_no_labels_and_one_column(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"`data.sentences` have no labels"):
+        make_task("sentiment", train="a.tsv", texts=[1], label=2, sentences=True)
+    (tmp_path / "a.tsv").write_text("a\tb\n", "utf-8")
+    two = make_task("ranking", train="a.tsv", texts=[1, 2], sentences=True)
+    with pytest.raises(TercetError, match="cuts one text column, not 2"):
+        read_examples(two, "train", tmp_path)
+
+
 def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("one\t1\ntwo\t2\nmore\t3\n", "utf-8")
     (tmp_path / "b.jsonl").write_text('{"1": "three", "2": 4}\n', "utf-8")

@@ -16,6 +16,7 @@ from tercet.data.guess import guess_columns
 from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import Row, read_rows
+from tercet.data.sentences import cut_sentences
 from tercet.errors import TercetError
 from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
 
@@ -64,7 +65,12 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     data = resolve(task.data)
     check_columns(task, data, split)
     files = find_split(data, split, data_dir)
-    collected = _Collected(data, LabelRule.of_task(task), labelled=is_labelled(task, split))
+    collected = _Collected(
+        data,
+        LabelRule.of_task(task),
+        labelled=is_labelled(task, split),
+        cut=data.sentences and split == "train",
+    )
     for path in files:
         collected.add(path)
     if collected.bad and data.on_bad_row == "fail":
@@ -82,6 +88,8 @@ def is_labelled(task: TaskSpec, split: Split) -> bool:
 def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     """Raise unless a resolved data block has the columns that the task's gears read."""
     texts = len(data.texts or ())
+    if split == "train" and data.sentences and texts != 1:
+        raise TercetError(f"`data.sentences` cuts one text column, not {texts}.")
     if split == "train" and data.pairs is not None:
         if texts != 1:
             raise TercetError(f"`data.pairs` are made of one text column, not of {texts}.")
@@ -104,6 +112,7 @@ class _Collected:
     data: DataSpec
     rule: LabelRule
     labelled: bool
+    cut: bool
     texts: tuple[list[str], ...] = ()
     labels: list[float] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
@@ -129,10 +138,17 @@ class _Collected:
             if bad is not None:
                 self.bad.append(bad)
                 continue
-            self.lines.append(row.line)
-            for texts, value in zip(self.texts, row.values, strict=False):
-                texts.append(value or "")
+            for values in self._cut(row):
+                self.lines.append(row.line)
+                for texts, value in zip(self.texts, values, strict=False):
+                    texts.append(value or "")
         self.counts.append(len(self.lines) - before)
+
+    def _cut(self, row: Row) -> Sequence[Sequence[str | None]]:
+        """The rows that a row of the file gives."""
+        if not self.cut:
+            return [row.values]
+        return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
 
     def _take_label(self, row: Row, path: Path) -> BadRow | None:
         if self.label is None:

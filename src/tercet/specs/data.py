@@ -82,6 +82,8 @@ class DataSpec(Spec):
     """A row without text or label: fail, or skip, count and report it."""
     limit: Count | None = None
     """Only the first rows of each file, for trials."""
+    sentences: bool = False
+    """Cut the training files' texts into sentences, each a row without a label."""
     pairs: PairsSpec | None = None
     """Make pairs of the training files' sentences; their labels are a teacher's."""
 

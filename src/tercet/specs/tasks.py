@@ -214,6 +214,8 @@ def _check_sources(task: TaskSpec) -> None:
         raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
     if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
         raise ValueError("`data.pairs` have no labels: they need a `teacher` with `weight = 1`")
+    if task.data.sentences and task.learns_labels:
+        raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
     if task.learns_labels:
         return
     if task.subset is not None and task.subset.balanced:
