@@ -186,6 +186,10 @@ def test_the_model_of_the_package_needs_no_name(
     expected = model.embed(["a fine film"])
     for loaded in (tercet.load(), tercet.load("tercet/small")):
         assert np.array_equal(loaded.embed(["a fine film"]), expected)
+    # A folder of the same name is meant only when it is named.
+    (tmp_path / "tercet/small").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert np.array_equal(tercet.load().embed(["a fine film"]), expected)
 
 
 def test_load_needs_a_model(

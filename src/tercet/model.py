@@ -224,7 +224,7 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         comes with the package, `tercet/small`, when left out
     device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
     """
-    folder, name = _find(SHIPPED if source is None else source)
+    folder, name = _shipped() if source is None else _find(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
@@ -259,10 +259,14 @@ def _find(source: str | Path) -> tuple[Path, str]:
     if path.exists():
         raise TercetError(f"{path}: is a file; give the model folder.")
     if str(source) == SHIPPED:
-        if not is_model_folder(SHIPPED_FOLDER):
-            raise TercetError("No model ships with this release: give a model folder.")
-        return SHIPPED_FOLDER, SHIPPED
+        return _shipped()
     return weights.resolve(str(source)), str(source)
+
+
+def _shipped() -> tuple[Path, str]:
+    if not is_model_folder(SHIPPED_FOLDER):
+        raise TercetError("No model ships with this release: give a model folder.")
+    return SHIPPED_FOLDER, SHIPPED
 
 
 def _device(name: str | None) -> torch.device:

@@ -55,6 +55,17 @@ def test_onnx_embeds_nearly_as_the_model_does(
     assert [path.name for path in tmp_path.iterdir()] == ["exported"]
 
 
+def test_without_a_model_the_one_that_ships_is_written(
+    export, tiny_mpnet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tercet.load(tiny_mpnet, device="cpu")
+    model.save(tmp_path / "shipped")
+    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "shipped")
+    assert export("--out", tmp_path / "exported")[0] == 0
+    exported = tercet.load(tmp_path / "exported", device="cpu")
+    assert (exported.embed(TEXTS) == model.embed(TEXTS)).all()
+
+
 def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()

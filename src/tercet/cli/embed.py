@@ -26,7 +26,10 @@ def embed(
         ),
     ],
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A model folder, a run, or a hub id.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
+        ),
     ] = None,
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The text column; guessed when left out.")

@@ -39,7 +39,7 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="A model folder, a run, or a hub id; several are set side by side.",
+            help="A folder, a run, or a hub id, else the one that ships; several are set side by side.",
         ),
     ] = None,
     suite: Annotated[

@@ -11,8 +11,13 @@ from tercet.cli.console import say
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="A model folder, a run, or a hub id.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]", help="A folder, a run, or a hub id; else the one that ships."
+        ),
+    ] = None,
     form: Annotated[
         Literal["sentence-transformers", "onnx", "onnx-int8"],
         typer.Option("--format", help="The form to write."),

@@ -27,7 +27,10 @@ def index(
         bool, typer.Option("--delete", help="Delete rows by the ids of FILE.")
     ] = False,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A model folder, a run, or a hub id.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
+        ),
     ] = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="The text column.")] = None,
     id_column: Annotated[

@@ -41,7 +41,10 @@ def mine(
         typer.Option(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet; else stdout."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A model folder, a run, or a hub id.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
+        ),
     ] = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="The text column.")] = None,
     id_column: Annotated[

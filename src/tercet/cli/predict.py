@@ -36,7 +36,10 @@ def predict(
         typer.Option(metavar="TEXT", help="A sentence; two of them make a pair."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A model folder, a run, or a hub id.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
+        ),
     ] = None,
     mode: Annotated[
         Literal["cross", "bi"] | None,

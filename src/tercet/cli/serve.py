@@ -19,7 +19,8 @@ def _option(name: str, says: str, **more: Any) -> Any:
 
 def serve(
     model: Annotated[
-        str | None, _option("model", "A model folder, a run, or a hub id.", metavar="MODEL")
+        str | None,
+        _option("model", "A folder, a run, or a hub id; else the one that ships.", metavar="MODEL"),
     ] = None,
     index: Annotated[
         Path | None, _option("index", "A folder of `tercet index`, for /search.", metavar="FOLDER")
