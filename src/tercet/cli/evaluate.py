@@ -39,7 +39,7 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="A folder, a run, or a hub id, else the one that ships; several are set side by side.",
+            help="Folders, runs or hub ids, set side by side; else the one that ships.",
         ),
     ] = None,
     suite: Annotated[
