@@ -96,12 +96,12 @@ class Model:
     @property
     def engine(self) -> BaseEngine:
         network, template, info = self._network, self.tokenizer.template, self.info
-        temperatures = info.temperatures or {}
+        scalings = info.scalings or {}
         if isinstance(network, OnnxNetwork):
-            return OnnxEngine(network, template, info.max_tokens, temperatures)
+            return OnnxEngine(network, template, info.max_tokens, scalings)
         from tercet.infer.engine import Engine
 
-        return Engine(network, template, info.max_tokens, temperatures=temperatures)
+        return Engine(network, template, info.max_tokens, scalings=scalings)
 
     def embed(
         self,

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, DataSpec, Gear, PoolingName, Positive, Spec, TaskSpec
+from tercet.specs import Count, DataSpec, Gear, PoolingName, Scaling, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each gear, of each metric; None is undefined."""
@@ -31,8 +31,8 @@ class ModelInfo(Spec):
     """The recipe that made it."""
     metrics: Metrics | None = None
     """Measured on dev."""
-    temperatures: dict[str, dict[Gear, Positive]] | None = None
-    """Of each calibrated task, of each gear: what its head's outputs are divided by."""
+    scalings: dict[str, dict[Gear, Scaling]] | None = None
+    """Of each calibrated task, of each gear: what its head's outputs go through first."""
 
     widths: list[Count] | None = None
     """How many first numbers of a vector serve alone, besides all of them."""
@@ -45,12 +45,12 @@ class ModelInfo(Spec):
         return self
 
     @model_validator(mode="after")
-    def _temperatures_have_heads(self) -> Self:
-        for name, gears in (self.temperatures or {}).items():
+    def _scalings_have_heads(self) -> Self:
+        for name, gears in (self.scalings or {}).items():
             task = self.tasks.get(name)
             for gear in gears:
                 if task is None or task.labels is None or gear not in task.gears:
-                    raise ValueError(f"`temperatures` names {name}.{gear}, which is no classifier")
+                    raise ValueError(f"`scalings` names {name}.{gear}, which is no classifier")
         return self
 
 

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.calibration import calibration_curve
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, precision_recall_curve
 
 import tercet
 from tercet.data.examples import read_examples
 from tercet.errors import TercetError
 from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
+from tercet.evaluate.scaling import calibrate, fit_scaling, held_out_rows, judged_rows
 from tercet.evaluate.tasks import evaluate_tasks
-from tercet.evaluate.temperature import calibrate, fit_temperature, held_out_rows, judged_rows
 from tercet.model import Model
 from tercet.model_card import ModelInfo
 
@@ -87,9 +88,10 @@ def test_a_temperature_undoes_the_one_that_spoilt_the_outputs(
     chances = softmax(raw, axis=1).cumsum(axis=1)
     labels = (generator.random((4000, 1)) > chances).sum(axis=1).clip(max=raw.shape[1] - 1)
     outputs = (raw[:, 1:] if binary else raw) * temperature
-    fitted = fit_temperature(outputs, labels)
-    assert fitted == pytest.approx(temperature, rel=0.15)
-    assert fit_temperature(outputs, labels) == fitted
+    fitted = fit_scaling(outputs, labels)
+    assert fitted.temperature == pytest.approx(temperature, rel=0.15)
+    assert fitted.shift == 0.0
+    assert fit_scaling(outputs, labels) == fitted
 
 
 def test_a_temperature_allows_for_another_prior() -> None:
@@ -98,18 +100,39 @@ def test_a_temperature_allows_for_another_prior() -> None:
     noise = (1.0 + 3.0 * labels) * generator.normal(size=len(labels))
     outputs = (3.0 * (labels - 0.5) + noise)[:, None]
     rarer = np.flatnonzero((labels == 0) | (generator.random(len(labels)) < 0.2))
-    wanted = fit_temperature(outputs, labels)
+    wanted = fit_scaling(outputs, labels).temperature
     share = float(labels.mean())
-    found = fit_temperature(outputs[rarer], labels[rarer], prior=share)
-    assert found == pytest.approx(wanted, rel=0.1)
-    assert fit_temperature(outputs[rarer], labels[rarer]) != pytest.approx(wanted, rel=0.1)
+    found = fit_scaling(outputs[rarer], labels[rarer], prior=share)
+    assert found.temperature == pytest.approx(wanted, rel=0.1)
+    unweighted = fit_scaling(outputs[rarer], labels[rarer])
+    assert unweighted.temperature != pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.parametrize("prior", [None, 0.2])
+def test_a_scaling_with_a_shift_is_logistic_regression(prior: float | None) -> None:
+    generator = np.random.default_rng(5)
+    labels = (generator.random(3000) < 0.45).astype(int)
+    outputs = (4.0 * labels - 0.5 + 3.0 * generator.normal(size=3000))[:, None]
+    counts = np.bincount(labels)
+    weights = None if prior is None else np.array([1 - prior, prior])[labels] / counts[labels]
+    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(outputs, labels, weights)
+    found = fit_scaling(outputs, labels, shifted=True, prior=prior)
+    assert 1 / found.temperature == pytest.approx(reference.coef_.item(), rel=1e-3)
+    assert found.shift == pytest.approx(reference.intercept_.item(), abs=1e-3)
+
+
+def test_only_one_output_is_shifted() -> None:
+    outputs = np.random.default_rng(0).normal(size=(50, 3))
+    assert fit_scaling(outputs, np.zeros(50, int), shifted=True).shift == 0.0
 
 
 def test_a_temperature_stays_within_bounds_where_every_row_is_right() -> None:
-    assert 0.05 <= fit_temperature([[3.0, 0.0], [0.0, 3.0]], [0, 1]) < 0.1
-    assert 19 < fit_temperature([[3.0, 0.0], [0.0, 3.0]], [1, 0]) <= 20
+    right, wrong = (fit_scaling([[3.0, 0.0], [0.0, 3.0]], labels) for labels in ([0, 1], [1, 0]))
+    assert 0.0499 <= right.temperature < 0.5
+    assert 19 < wrong.temperature <= 20.001
+    assert abs(fit_scaling([[3.0], [-3.0]], [1, 1], shifted=True).shift) <= 10
     with pytest.raises(TercetError, match="needs rows"):
-        fit_temperature(np.empty((0, 2)), [])
+        fit_scaling(np.empty((0, 2)), [])
 
 
 @settings(max_examples=60, deadline=None)
@@ -152,30 +175,31 @@ def test_a_rarer_class_needs_a_higher_threshold() -> None:
         choose_threshold([1, 1], [0.2, 0.4])
 
 
-def test_a_calibrated_model_keeps_its_temperatures(
+def test_a_calibrated_model_keeps_its_scalings(
     headed: Model, sample_data: Path, tmp_path: Path
 ) -> None:
     info = calibrate(headed, sample_data)
-    assert set(info.temperatures) == {"sentiment", "paraphrase"}
-    assert set(info.temperatures["paraphrase"]) == {"cross", "bi"}
+    assert set(info.scalings) == {"sentiment", "paraphrase"}
+    assert set(info.scalings["paraphrase"]) == {"cross", "bi"}
     Model(headed.network, headed.tokenizer, info).save(tmp_path / "model")
     loaded = tercet.load(tmp_path / "model", device="cpu")
-    assert loaded.info.temperatures == info.temperatures
+    assert loaded.info.scalings == info.scalings
     pairs = [("a good film", "a bad film"), ("one", "two")]
     before, after = (one.predictions("paraphrase", pairs, "cross") for one in (headed, loaded))
     odds, odds_after = np.log(before / (1 - before)), np.log(after / (1 - after))
-    assert np.allclose(odds / info.temperatures["paraphrase"]["cross"], odds_after, atol=1e-4)
+    temperature = info.scalings["paraphrase"]["cross"].temperature
+    assert np.allclose(odds / temperature, odds_after, atol=1e-4)
     assert np.allclose(headed.similarity(pairs), loaded.similarity(pairs), atol=1e-5)
     result = evaluate_tasks(loaded, sample_data, intervals=False)
     told = result.tasks["paraphrase"].gears["bi"].calibration
-    assert told.temperature == info.temperatures["paraphrase"]["bi"]
+    assert told.scaling == info.scalings["paraphrase"]["bi"]
 
 
-def test_only_classifiers_have_temperatures(headed: Model) -> None:
+def test_only_classifiers_have_scalings(headed: Model) -> None:
     facts = headed.info.model_dump()
-    for wrong in ({"similarity": {"cross": 2.0}}, {"none": {"bi": 2.0}}):
+    for wrong in ({"similarity": {"cross": {}}}, {"none": {"bi": {}}}):
         with pytest.raises(ValueError, match="no classifier"):
-            ModelInfo.model_validate(facts | {"temperatures": wrong})
+            ModelInfo.model_validate(facts | {"scalings": wrong})
 
 
 def test_held_out_rows_are_the_same_every_time() -> None:
@@ -184,7 +208,7 @@ def test_held_out_rows_are_the_same_every_time() -> None:
     assert len(rows) == 100
 
 
-def test_a_temperature_is_judged_on_rows_that_it_was_not_fitted_on(
+def test_a_scaling_is_judged_on_rows_that_it_was_not_fitted_on(
     headed: Model, sample_data: Path
 ) -> None:
     calibrated = Model(headed.network, headed.tokenizer, calibrate(headed, sample_data))
@@ -203,9 +227,30 @@ def test_rows_that_training_left_out_spare_dev(headed: Model, sample_data: Path)
     assert judged_rows(spec, 40).tolist() == list(range(40))
     info = headed.info.model_copy(update={"tasks": {"sentiment": spec}})
     model = Model(headed.network, headed.tokenizer, info)
-    found = calibrate(model, sample_data).temperatures["sentiment"]["single"]
+    found = calibrate(model, sample_data).scalings["sentiment"]["single"]
     train = read_examples(spec, "train", sample_data)
     rows = held_out_rows(len(train), share=0.25)
     pieces = model.pieces([train.texts[0][row] for row in rows])
     outputs = model.engine.outputs("sentiment", "single", [pieces])
-    assert found == pytest.approx(fit_temperature(outputs, train.labels[rows]), rel=1e-4)
+    expected = fit_scaling(outputs, train.labels[rows])
+    assert found.temperature == pytest.approx(expected.temperature, rel=1e-4)
+
+
+def test_held_out_rows_of_two_classes_give_a_shift_that_predictions_are_made_with(
+    headed: Model, sample_data: Path, tmp_path: Path
+) -> None:
+    spec = headed.tasks["paraphrase"].model_copy(update={"held_out": 0.25})
+    info = headed.info.model_copy(update={"tasks": {**headed.info.tasks, "paraphrase": spec}})
+    model = Model(headed.network, headed.tokenizer, info)
+    info = calibrate(model, sample_data)
+    found = info.scalings["paraphrase"]["cross"]
+    assert found.shift != 0.0
+    Model(headed.network, headed.tokenizer, info).save(tmp_path / "model")
+    pairs = [("a good film", "a bad film"), ("one", "two")]
+    loaded = tercet.load(tmp_path / "model", device="cpu")
+    before, after = (one.predictions("paraphrase", pairs, "cross") for one in (headed, loaded))
+    odds, odds_after = np.log(before / (1 - before)), np.log(after / (1 - after))
+    assert np.allclose(odds / found.temperature + found.shift, odds_after, atol=1e-4)
+    # Dev measures what is predicted, so it is not asked where predictions change.
+    plain = calibrate(headed, sample_data).scalings["paraphrase"]
+    assert {one.shift for one in plain.values()} == {0.0}

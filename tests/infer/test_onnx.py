@@ -23,7 +23,7 @@ from tercet.network import Network
 from tercet.nn.exemplars import Exemplars
 from tercet.nn.folder import load_encoder
 from tercet.onnx_folder import export_onnx
-from tercet.specs import TaskSpec
+from tercet.specs import Scaling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
 LABELS = {"labels": ["bad", "fair", "good"], "data": {"layout": "cs224n-sst"}}
@@ -223,13 +223,19 @@ def test_int8_of_real_weights_is_near(minilm: Path, real_data: Path, tmp_path: P
     assert cosines.min() > 0.98
 
 
-def test_temperatures_count(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_scalings_count(tiny_encoder: Path, tmp_path: Path) -> None:
     model = build(tiny_encoder)
-    temperatures: Any = {"sentiment": {"single": 3.0}}
-    model.info = model.info.model_copy(update={"temperatures": temperatures})
+    plain = model.predictions("paraphrase", PAIRS)
+    scalings = {
+        "sentiment": {"single": Scaling(temperature=3.0)},
+        "paraphrase": {"cross": Scaling(temperature=0.5, shift=-1.0)},
+    }
+    model.info = model.info.model_copy(update={"scalings": scalings})
     exported = tercet.load(export(model, tmp_path / "model"))
-    wanted = model.predictions("sentiment", TEXTS)
-    assert np.abs(exported.predictions("sentiment", TEXTS) - wanted).max() < NEAR
+    for task, inputs in (("sentiment", TEXTS), ("paraphrase", PAIRS)):
+        wanted = model.predictions(task, inputs)
+        assert np.abs(exported.predictions(task, inputs) - wanted).max() < NEAR
+    assert np.abs(model.predictions("paraphrase", PAIRS) - plain).max() > NEAR
 
 
 def test_a_saved_copy_answers_alike(both, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import tercet
 from tercet.data.examples import read_examples
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
-from tercet.evaluate.temperature import calibrate
+from tercet.evaluate.scaling import calibrate
+from tercet.evaluate.tasks import evaluate_tasks
 from tercet.infer.engine import Engine
 from tercet.network import Network
 from tercet.recipe import Recipe
@@ -465,7 +466,7 @@ def test_pairs_join_different_sentences_near_ones_among_them(
 def test_held_out_rows_never_train(
     train: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tercet.evaluate.temperature import held_out_rows
+    from tercet.evaluate.scaling import held_out_rows
 
     seen: list[Losses] = []
     loss = Losses.loss
@@ -491,9 +492,21 @@ def test_a_run_is_calibrated_on_its_held_out_rows(
 ) -> None:
     run = train({"sentiment": {**SENTIMENT, "held_out": 0.25}, "similarity": SIMILARITY})
     model = tercet.load(run)
-    assert model.info.temperatures == calibrate(model, sample_data).temperatures
-    assert set(model.info.temperatures) == {"sentiment"}
-    assert tercet.load(train({"sentiment": SENTIMENT}, out="other")).info.temperatures is None
+    assert model.info.scalings == calibrate(model, sample_data).scalings
+    assert set(model.info.scalings) == {"sentiment"}
+    assert tercet.load(train({"sentiment": SENTIMENT}, out="other")).info.scalings is None
+
+
+def test_figures_of_a_run_are_those_of_its_calibrated_model(
+    train: Callable[..., Path], sample_data: Path
+) -> None:
+    task = {key: value for key, value in PARAPHRASE.items() if key != "bi"}
+    model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
+    found = evaluate_tasks(model, sample_data, intervals=False).tasks["paraphrase"]
+    assert model.info.metrics is not None
+    for gear, told in model.info.metrics["paraphrase"].items():
+        measured = {name: one.value for name, one in found.gears[gear].metrics.items()}
+        assert measured == pytest.approx(told)
 
 
 def test_rows_of_dev_never_train_by_another_name(train: Callable[..., Path]) -> None:

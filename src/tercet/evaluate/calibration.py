@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tercet.errors import TercetError
 from tercet.evaluate.metrics import check_predictions
+from tercet.specs import Scaling
 
 Floats = NDArray[np.float64]
 BINS = 15
@@ -37,13 +38,13 @@ class Calibration:
 
     ece: expected calibration error; None without rows
     nll: mean negative log-likelihood of the labels; None without rows
-    temperature: what the head's outputs were divided by
+    scaling: what the head's outputs went through
     """
 
     ece: float | None
     nll: float | None
     bins: list[Bin]
-    temperature: float = 1.0
+    scaling: Scaling = field(default_factory=Scaling)
 
     def to_json(self) -> dict[str, Any]:
         bins = [
@@ -56,7 +57,7 @@ class Calibration:
             }
             for one in self.bins
         ]
-        return {"ece": self.ece, "nll": self.nll, "temperature": self.temperature, "bins": bins}
+        return {"ece": self.ece, "nll": self.nll, **self.scaling.model_dump(), "bins": bins}
 
 
 def class_probabilities(probabilities: ArrayLike) -> Floats:
@@ -66,20 +67,21 @@ def class_probabilities(probabilities: ArrayLike) -> Floats:
 
 
 def measure_calibration(
-    labels: ArrayLike, probabilities: ArrayLike, *, temperature: float = 1.0
+    labels: ArrayLike, probabilities: ArrayLike, *, scaling: Scaling | None = None
 ) -> Calibration:
     """Expected calibration error over bins of equal width, as Guo et al. (2017) have it.
 
     labels: class numbers [n]
     probabilities: [n, classes], or of class 1 [n]
-    temperature: the one that they were made with
+    scaling: the one that they were made with
     """
+    scaling = scaling or Scaling()
     truth, checked = check_predictions(labels, probabilities)
     rows, classes = class_probabilities(checked), truth.astype(np.int64)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     if not len(classes):
         empty = [Bin(edges[i], edges[i + 1], 0, None, None) for i in range(BINS)]
-        return Calibration(None, None, empty, temperature)
+        return Calibration(None, None, empty, scaling)
     confidence, right = rows.max(axis=1), rows.argmax(axis=1) == classes
     places = np.searchsorted(edges[1:-1], confidence)
     counts = np.bincount(places, minlength=BINS)
@@ -96,7 +98,7 @@ def measure_calibration(
         for i in range(BINS)
     ]
     ece = float(np.abs(sure - hits).sum() / len(classes))
-    return Calibration(ece, negative_log_likelihood(classes, rows), bins, temperature)
+    return Calibration(ece, negative_log_likelihood(classes, rows), bins, scaling)
 
 
 def negative_log_likelihood(labels: NDArray[np.int64], probabilities: Floats) -> float:

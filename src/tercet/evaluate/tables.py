@@ -101,18 +101,19 @@ def tasks_table(document: Document) -> Table:
 
 
 def calibration_table(document: Document) -> Table:
+    numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
     rows = []
     for task, block in tasks_of(document).items():
         for gear, found in block["gears"].items():
             if one := found.get("calibration"):
-                cells = [number(one.get(key)) for key in ("ece", "nll", "temperature")]
+                cells = [number(one.get(key)) for key in ("ece", "nll", "temperature", "shift")]
                 rows.append([Cell(task), Cell(gear), *cells])
     return Table(
         caption="How far the probabilities can be trusted: of both errors less is better, and the "
-        "temperature is what the head's outputs are divided by",
-        columns=["Task", "Gear", "Calibration error", "Negative log-likelihood", "Temperature"],
+        "head's outputs are divided by the temperature; of two classes, the shift is added then",
+        columns=["Task", "Gear", *numeric],
         rows=rows,
-        numeric=frozenset({"Calibration error", "Negative log-likelihood", "Temperature"}),
+        numeric=frozenset(numeric),
     )
 
 

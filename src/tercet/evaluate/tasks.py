@@ -27,12 +27,12 @@ from tercet.evaluate.results import (
     overall_of,
     predicting_gears,
 )
-from tercet.evaluate.temperature import judged_rows
+from tercet.evaluate.scaling import judged_rows
 from tercet.infer.engine import Engine, Floats, Progress
 from tercet.model import Model
 from tercet.model_card import Metrics
 from tercet.network import Network
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Gear, Scaling, Scalings, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces
 
@@ -91,7 +91,7 @@ def _measure(
 ) -> TaskResult:
     assert examples.labels is not None
     labels = examples.labels[: len(texts[0])]
-    temperatures = (corpus.model.info.temperatures or {}).get(name, {})
+    scalings = (corpus.model.info.scalings or {}).get(name, {})
     gears: dict[Gear, GearResult] = {}
     for gear in predicting_gears(spec):
         outputs = corpus.outputs(name, gear, texts)
@@ -99,9 +99,9 @@ def _measure(
         values = measured(spec, outputs, predicted)
         calibration = None
         if spec.labels is not None:
-            temperature = temperatures.get(gear)
-            rows = None if temperature is None else judged_rows(spec, len(examples))
-            calibration = _calibration(labels, predicted, rows, temperature or 1.0)
+            scaling = scalings.get(gear)
+            rows = None if scaling is None else judged_rows(spec, len(examples))
+            calibration = _calibration(labels, predicted, rows, scaling)
         metrics = {
             metric: Figure(value, interval(metric, labels, values, SEED) if intervals else None)
             for metric, value in figures_of(spec, labels, values).items()
@@ -119,13 +119,16 @@ def _measure(
 
 
 def _calibration(
-    labels: NDArray[Any], predicted: Floats, rows: NDArray[np.int64] | None, temperature: float
+    labels: NDArray[Any],
+    predicted: Floats,
+    rows: NDArray[np.int64] | None,
+    scaling: Scaling | None,
 ) -> Calibration:
     """Of all rows, or of those of `rows` that were predicted."""
     if rows is not None:
         chosen = rows[rows < len(labels)]
         labels, predicted = labels[chosen], predicted[chosen]
-    return measure_calibration(labels, predicted, temperature=temperature)
+    return measure_calibration(labels, predicted, scaling=scaling)
 
 
 def score_tables(
@@ -136,6 +139,7 @@ def score_tables(
     max_tokens: int,
     rows: int | None = None,
     *,
+    scalings: Scalings | None = None,
     bf16: bool = False,
     progress: Progress | None = None,
 ) -> Metrics:
@@ -143,9 +147,10 @@ def score_tables(
 
     tables: the dev tables of those tasks
     rows: only the first of each
+    scalings: of classifiers that have been calibrated
     """
     scored = {name: specs[name] for name in tables if specs[name].predicts}
-    engine = Engine(network, template, max_tokens, bf16)
+    engine = Engine(network, template, max_tokens, bf16, scalings or {})
     metrics: Metrics = {name: {} for name in scored}
     for name, gear, labels, values in _values(engine, tables, scored, rows, progress):
         metrics[name][gear] = figures_of(scored[name], labels, values)

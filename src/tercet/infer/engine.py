@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from tercet.infer.batches import Rows, batches
 from tercet.infer.workers import side_by_side
 from tercet.network import Network
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.specs import Gear
+from tercet.specs import Gear, Scaling, Scalings
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
@@ -32,14 +32,14 @@ class Engine(BaseEngine):
     """A network with what it needs to read word pieces.
 
     bf16: autocast, over weights that stay as they are
-    temperatures: of each task, of each gear: what its head's outputs are divided by
+    scalings: of each task, of each gear: what its head's outputs go through first
     """
 
     network: Network
     template: Template
     max_tokens: int
     bf16: bool = False
-    temperatures: Mapping[str, Mapping[Gear, float]] = field(default_factory=dict)
+    scalings: Scalings = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -83,9 +83,9 @@ class Engine(BaseEngine):
         return results
 
     def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
-        temperature = self.temperatures.get(task, {}).get(gear, 1.0)
+        scaling = self.scalings.get(task, {}).get(gear, Scaling())
         with torch.inference_mode():
-            raw = torch.from_numpy(outputs) / temperature
+            raw = torch.from_numpy(outputs) / scaling.temperature + scaling.shift
             predicted: Floats = self.network.predict(task, gear, raw).numpy()
         return predicted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from tercet.infer.batches import Rows, even_batches, special
 from tercet.infer.onnx_network import OnnxNetwork, threads
 from tercet.infer.predictions import output_width, predict
 from tercet.infer.workers import side_by_side
-from tercet.specs import DensePairHeadSpec, Gear
+from tercet.specs import DensePairHeadSpec, Gear, Scaling, Scalings
 from tercet.text.template import Template, longest_first
 from tercet.text.tokens import Pieces, Tokens
 
@@ -26,13 +26,13 @@ CHUNK = 1 << 20
 class OnnxEngine(BaseEngine):
     """A network in ONNX Runtime with what it needs to read word pieces.
 
-    temperatures: of each task, of each gear: what its head's outputs are divided by
+    scalings: of each task, of each gear: what its head's outputs go through first
     """
 
     network: OnnxNetwork
     template: Template
     max_tokens: int
-    temperatures: Mapping[str, Mapping[Gear, float]] = field(default_factory=dict)
+    scalings: Scalings = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -66,9 +66,10 @@ class OnnxEngine(BaseEngine):
         return results
 
     def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
-        temperature = self.temperatures.get(task, {}).get(gear, 1.0)
+        scaling = self.scalings.get(task, {}).get(gear, Scaling())
         spec = self.network.spec(task, gear)
-        return predict(self.network.tasks[task], spec, outputs / np.float32(temperature))
+        scaled = outputs / np.float32(scaling.temperature) + np.float32(scaling.shift)
+        return predict(self.network.tasks[task], spec, scaled)
 
     def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
         lengths = self._lengths(columns)[rows]

@@ -46,6 +46,7 @@ from tercet.specs.objectives import (
     TeacherVectorsSpec,
     TripletSpec,
 )
+from tercet.specs.scaling import Scaling, Scalings
 from tercet.specs.stages import (
     CheckpointSpec,
     EvaluationSpec,
@@ -93,6 +94,8 @@ __all__ = [
     "PairsSpec",
     "PoolingName",
     "Positive",
+    "Scaling",
+    "Scalings",
     "ScheduleSpec",
     "Share",
     "SharedSpec",

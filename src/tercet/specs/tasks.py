@@ -71,7 +71,7 @@ class TaskSpec(Spec):
     teacher: TeacherSpec | None = None
     """A trained model whose outputs this task learns from, beside its labels or instead."""
     held_out: Share = 0.0
-    """Share of the training rows that are left out; temperatures are fitted on them in the end.
+    """Share of the training rows that are left out; scalings are fitted on them in the end.
     Tasks that are like this one leave out what tells of these rows."""
     labels: Annotated[list[str], Field(min_length=2)] | None = None
     """Names of the classes, in the order of their numbers from 0."""

@@ -1,4 +1,4 @@
-"""Rows that training leaves out: temperatures are fitted on some, and dev is judged by others."""
+"""Rows that training leaves out: scalings are fitted on some, and dev is judged by others."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tercet.data.examples import read_examples
 from tercet.data.layouts import split_files
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
-from tercet.evaluate.temperature import held_out_rows
+from tercet.evaluate.scaling import held_out_rows
 from tercet.infer.engine import Engine
 from tercet.recipe import Recipe
 from tercet.train.head_loss import Targets

@@ -15,8 +15,8 @@ from tercet.data.examples import describe_skipped
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.evaluate.results import score_of
+from tercet.evaluate.scaling import with_scalings
 from tercet.evaluate.tasks import score_tables
-from tercet.evaluate.temperature import with_temperatures
 from tercet.infer.engine import Engine
 from tercet.model import Model
 from tercet.model_card import Metrics, ModelInfo
@@ -24,7 +24,7 @@ from tercet.model_folder import Parts, save_model_folder
 from tercet.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
-from tercet.specs import StageSpec
+from tercet.specs import Scalings, StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
@@ -285,6 +285,7 @@ class Run:
         dev: dict[str, TaskTable],
         *,
         rows: int | None = None,
+        scalings: Scalings | None = None,
     ) -> Metrics:
         return score_tables(
             network,
@@ -293,6 +294,7 @@ class Run:
             tokenizer.template,
             self.recipe.encoder.max_tokens,
             rows,
+            scalings=scalings,
             bf16=self.world.device.type == "cuda",
         )
 
@@ -325,7 +327,9 @@ class Run:
         if kept_apart := [name for name, task in self.recipe.tasks.items() if task.held_out > 0.0]:
             self.listener.say(f"Calibrating {' and '.join(kept_apart)} on held-out rows.")
             model = Model(network, tokenizer, info)
-            info = with_temperatures(model, kept_apart, self.data)
+            info = with_scalings(model, kept_apart, self.data)
+            metrics = self._metrics(network, tokenizer, dev, scalings=info.scalings)
+            info = info.model_copy(update={"metrics": metrics})
         save_model_folder(self.folder.model, Parts(network, tokenizer, info))
         summary = {
             "steps": position.total,

@@ -1,4 +1,5 @@
-"""Temperature scaling: one number a head, fitted on rows that training did not see."""
+"""Scaling a classifier's outputs, so that its probabilities come true: one or two numbers a head,
+fitted on rows that training did not see."""
 
 from __future__ import annotations
 
@@ -14,41 +15,49 @@ from tercet.evaluate.corpus import Corpus, Tell
 from tercet.evaluate.results import predicting_gears
 from tercet.model import Model
 from tercet.model_card import ModelInfo
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Gear, Scaling, TaskSpec
 
 BOUNDS = (0.05, 20.0)
 """Fits stay between them: where all rows are right, ever smaller temperatures fit better."""
+MOST_SHIFT = 10.0
 DEV_SHARE = 0.5
-"""Of dev rows, where training left none of its own out: temperatures are judged on the others."""
+"""Of dev rows, where training left none of its own out: scalings are judged on the others."""
 SEED = 11711
 
 
-def fit_temperature(outputs: ArrayLike, labels: ArrayLike, *, prior: float | None = None) -> float:
-    """The temperature with the least negative log-likelihood of the labels.
+def fit_scaling(
+    outputs: ArrayLike, labels: ArrayLike, *, shifted: bool = False, prior: float | None = None
+) -> Scaling:
+    """The scaling with the least negative log-likelihood of the labels.
 
     outputs: a head's, [n, classes], or [n, 1] for class 1
     labels: class numbers [n]
+    shifted: whether outputs [n, 1] may be shifted too (Platt, 1999)
     prior: of class 1, where its share of these labels is another: rows then count accordingly
     """
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize
 
     raw, classes = np.asarray(outputs, np.float64), np.asarray(labels, np.int64)
     if not len(classes):
-        raise TercetError("a temperature needs rows to be fitted on")
+        raise TercetError("a scaling needs rows to be fitted on")
+    shifted = shifted and raw.shape[1] == 1
     if raw.shape[1] == 1:
         raw = np.concatenate([np.zeros_like(raw), raw], axis=1)
     weights = np.ones(len(classes)) if prior is None else _as_in(prior, classes)
+    weights /= weights.sum()
 
-    def loss(log_temperature: float) -> float:
-        scaled = raw / np.exp(log_temperature)
+    def loss(found: NDArray[np.float64]) -> float:
+        scaled = raw / np.exp(found[0])
+        scaled[:, -1] += found[1]
         highest = scaled.max(axis=1)
         summed = np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) + highest
         return float(weights @ (summed - scaled[np.arange(len(classes)), classes]))
 
-    found = minimize_scalar(
-        loss, bounds=tuple(np.log(BOUNDS)), method="bounded", options={"xatol": 1e-6}
-    )
-    return float(np.exp(found.x))
+    most = MOST_SHIFT if shifted else 0.0
+    bounds = [tuple(np.log(BOUNDS)), (-most, most)]
+    found = minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
+    shift = float(found.x[1]) if shifted else 0.0
+    return Scaling(temperature=float(np.exp(found.x[0])), shift=shift)
 
 
 def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -58,49 +67,55 @@ def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def held_out_rows(count: int, *, share: float, seed: int = SEED) -> NDArray[np.int64]:
-    """The rows of a split that a temperature is fitted on, rising; the same every time."""
+    """The rows of a split that a scaling is fitted on, rising; the same every time."""
     kept = max(1, round(count * share))
     return np.sort(np.random.default_rng(seed).permutation(count)[:kept])
 
 
 def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:
-    """The rows of dev on which a temperature of a task is judged: those it was not fitted on."""
+    """The rows of dev on which a scaling of a task is judged: those it was not fitted on."""
     rows = np.arange(count)
     fitted = held_out_rows(count, share=DEV_SHARE) if not task.held_out and count else rows[:0]
     return np.setdiff1d(rows, fitted)
 
 
 def calibrate(model: Model, data_dir: Path, *, tell: Tell | None = None) -> ModelInfo:
-    """The model's facts with a temperature for every head of its classifiers.
+    """The model's facts with a scaling for every head of its classifiers.
 
-    A model is surer of rows that it was trained on than of others. So temperatures are fitted on
-    the training rows that the task's `held_out` kept from training; where it kept none, on half
-    of the dev rows, and the suite `tasks` judges them on the other half.
+    A model is surer of rows that it was trained on than of others. So scalings are fitted on the
+    training rows that the task's `held_out` kept from training; where it kept none, on half of
+    the dev rows, and the suite `tasks` judges them on the other half. A shift changes what is
+    predicted, so dev, which measures that, is never asked for one.
     """
     classifiers = [name for name, spec in model.tasks.items() if spec.labels is not None]
     if not classifiers:
         raise TercetError("This model has no classifier to calibrate.")
-    return with_temperatures(model, classifiers, data_dir, tell=tell)
+    return with_scalings(model, classifiers, data_dir, tell=tell)
 
 
-def with_temperatures(
+def with_scalings(
     model: Model, tasks: Sequence[str], data_dir: Path, *, tell: Tell | None = None
 ) -> ModelInfo:
-    """The model's facts with a temperature for every head of these classifiers alone."""
+    """The model's facts with a scaling for every head of these classifiers alone."""
     corpus = Corpus(model, tell)
     fitted = {name: _fit(corpus, name, model.tasks[name], data_dir) for name in tasks}
-    return model.info.model_copy(update={"temperatures": fitted})
+    return model.info.model_copy(update={"scalings": fitted})
 
 
-def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[Gear, float]:
+def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[Gear, Scaling]:
     examples = read_examples(spec, "train" if spec.held_out else "dev", data_dir)
     assert examples.labels is not None
     rows = held_out_rows(len(examples), share=spec.held_out or DEV_SHARE)
     columns = [[texts[row] for row in rows] for texts in examples.texts]
     labels = examples.labels[rows]
     # Rows of dev come as those where the model will be used; training rows need not.
-    prior = spec.prior if spec.held_out else None
+    apart = spec.held_out > 0.0
     return {
-        gear: fit_temperature(corpus.outputs(name, gear, columns), labels, prior=prior)
+        gear: fit_scaling(
+            corpus.outputs(name, gear, columns),
+            labels,
+            shifted=apart,
+            prior=spec.prior if apart else None,
+        )
         for gear in predicting_gears(spec)
     }
