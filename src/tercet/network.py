@@ -117,7 +117,7 @@ class Network(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return next(self.parameters()).device
+        return self.encoder.device
 
     def owner(self, task: str) -> str:
         """The task whose heads a task trains: itself, or the one that it is like."""

@@ -67,6 +67,14 @@ def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch
     torch.set_num_threads(2)
     try:
         seen: list[tuple[int, int]] = []
+        vectors = engine.network.vectors
+        alone: list[int] = []
+
+        def watched(tokens):
+            alone.append(torch.get_num_threads())
+            return vectors(tokens)
+
+        monkeypatch.setattr(engine.network, "vectors", watched)
         parts = engine.vectors(texts, progress=lambda done, of: seen.append((done, of)))
         with ThreadPoolExecutor(1) as other:
             threads = [torch.get_num_threads(), other.submit(torch.get_num_threads).result()]
@@ -76,6 +84,8 @@ def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch
     assert len(seen) > 2
     assert seen[-1] == (len(TEXTS), len(TEXTS))
     assert threads == [2, 2]
+    # Two batches at once on two cores: neither may spread over both.
+    assert set(alone) == {1}
 
 
 def test_the_bi_gear_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:

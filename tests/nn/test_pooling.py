@@ -43,6 +43,13 @@ def test_pooling_equals_its_definition_and_so_do_gradients(how, hidden, tokens):
     )
 
 
+@pytest.mark.parametrize("how", list(ROW_BY_ROW))
+def test_a_row_alone_is_pooled_as_among_others(how, hidden, tokens, make_tokens):
+    alone = DeviceTokens.from_host(make_tokens([[1] * LENGTHS[0]]), torch.device("cpu"))
+    found = pool(hidden[: LENGTHS[0]], alone, how=how)
+    torch.testing.assert_close(found, pool(hidden, tokens, how=how)[:1])
+
+
 def test_the_pooler_reads_the_first_token(hidden, tokens):
     pooler = Pooler(6)
     found = pool(hidden, tokens, how="pooler", pooler=pooler)

@@ -120,13 +120,15 @@ class Engine(BaseEngine):
     ) -> Floats:
         """What `call` gives for every row, float32 [n, width], batched by `lengths` [n]."""
         device = self.network.device
+        threads = torch.get_num_threads() if device.type == "cpu" else 1
+        budget = min(max(int(lengths.sum()) // threads, LEAST), budget_of(device))
+        found = batches(lengths, budget=budget)
         results = np.empty((len(lengths), width), np.float32)
         done = 0
         with inference(self.network, bf16=self.bf16):
-            if device.type == "cpu" and torch.get_num_threads() > 1:
-                encoded = self._side_by_side(lengths, make_tokens, call)
+            if threads > 1 and len(found) > 1:
+                encoded = self._side_by_side(found, make_tokens, call, threads=threads)
             else:
-                found = batches(lengths, budget=budget_of(device))
                 encoded = self._one_after_another(found, make_tokens, call)
             for rows, given in encoded:
                 results[rows] = given.float().cpu().numpy()
@@ -153,17 +155,13 @@ class Engine(BaseEngine):
 
     def _side_by_side(
         self,
-        lengths: Rows,
+        found: Sequence[Rows],
         make_tokens: Callable[[Rows], Tokens],
         call: Callable[[DeviceTokens], Tensor],
+        *,
+        threads: int,
     ) -> Iterator[tuple[Rows, Tensor]]:
         """A batch for every core at a time: cores that share one wait for each other."""
-        threads = torch.get_num_threads()
-        budget = int(np.clip(lengths.sum() // threads, LEAST, CPU_BUDGET))
-        found = batches(lengths, budget=budget)
-        if len(found) <= 1:
-            yield from self._one_after_another(found, make_tokens, call)
-            return
 
         def encode(rows: Rows) -> tuple[Rows, Tensor]:
             tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
@@ -208,3 +206,5 @@ def computing(device: torch.device, *, bf16: bool) -> Iterator[None]:
 
 def _work_alone() -> None:
     torch.set_num_threads(1)
+    # A thread that has asked keeps its number; else its first operator takes the latest one set.
+    torch.get_num_threads()

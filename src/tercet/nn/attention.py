@@ -48,13 +48,14 @@ class SelfAttention(nn.Module):
     def __init__(self, *, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads = heads
+        self.head_width = width // heads
         self.dropout = dropout
         self.qkv = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        qkv = self.qkv(hidden).unflatten(1, (3, self.heads, -1))
+        qkv = self.qkv(hidden).view(-1, 3, self.heads, self.head_width)
         dropout = self.dropout if self.training else 0.0
         attend = attend_varlen if inputs.varlen else attend_blocks
         mixed: Tensor = self.output(attend(qkv, inputs, dropout=dropout).flatten(1))

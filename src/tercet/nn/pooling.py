@@ -35,6 +35,8 @@ def pool(
 
 def _mean(hidden: Tensor, tokens: DeviceTokens) -> Tensor:
     wide = hidden.float()
+    if tokens.count == 1:
+        return wide.mean(0, keepdim=True).to(hidden.dtype)
     summed = wide.new_zeros(tokens.count, hidden.shape[1]).index_add(0, tokens.rows, wide)
     return (summed / tokens.offsets.diff().unsqueeze(1)).to(hidden.dtype)
 

@@ -56,7 +56,7 @@ class Tokens:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each row, int64 [n]."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
 
 def concatenate(batches: Sequence[Tokens]) -> Tokens:
