@@ -61,7 +61,7 @@ class GradientRows:
 
     def gramian(self, rows: int) -> Tensor:
         """Inner products of the first rows with each other, [rows, rows]."""
-        # One matrix product would first copy all rows, which is more than a step else needs.
+        # Two rows at a time: nothing as large as a row is made on the way.
         found = self.rows.new_empty(rows, rows)
         for one in range(rows):
             for other in range(one + 1):
