@@ -126,7 +126,8 @@ def test_the_csv_holds_every_line_in_the_order_shown(
     page.all(".sentences thead button")[1].click()
     page.all(".above button")[0].click()
     file = tmp_path / "tercet.csv"
-    page.until(file.exists)
+    # The browser puts an empty file there first, and the whole one in its place.
+    page.until(lambda: file.exists() and file.stat().st_size > 0)
     with file.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [row["sentence"] for row in rows] == page.texts(".sentences tbody th")
