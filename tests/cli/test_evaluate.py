@@ -74,7 +74,7 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     metrics = ["accuracy*", "macro-f1", "ece", "pearson*", "spearman", "mean", "mean-shifted"]
     assert [line[3] for line in lines[1:]] == metrics
     written = json.loads(file.read_text("utf-8"))
-    assert (written["schema"], list(written["suites"]), written["missing"]) == (1, ["tasks"], [])
+    assert (written["schema"], list(written["suites"]), written["missing"]) == (2, ["tasks"], [])
     assert written["model"]["encoder"] == "tiny"
     assert written["data"] == sample_data.name
     assert set(written["versions"]) >= {"tercet", "torch"}

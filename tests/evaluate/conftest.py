@@ -76,7 +76,7 @@ def make_document(name: str = "model", *, skill: float = 1.0, seed: int = 0) -> 
     """skill: how far predictions follow the labels"""
     tasks = make_tasks(skill, seed)
     return {
-        "schema": 1,
+        "schema": 2,
         "model": {
             "name": name,
             "encoder": "tiny",
@@ -136,7 +136,7 @@ def make_suites() -> dict[str, Any]:
         "sts": {
             "sets": {"STS12": one_set, "STS-B": one_set},
             "average": None,
-            "without_leaked_pairs": one_set,
+            "without_leaked_pairs": {"STS12": one_set, "STS-B": {**one_set, "pairs": 3}},
             "average_without_leaked_pairs": None,
         },
         "transfer": {

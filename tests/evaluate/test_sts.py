@@ -12,8 +12,9 @@ from scipy import stats
 
 import tercet
 from tercet.data.senteval import STS_SETS, GradedPairs, StsSet, read_sts
-from tercet.evaluate.corpus import Corpus
-from tercet.evaluate.sts import evaluate_sts, without_leaks
+from tercet.evaluate.corpus import Corpus, leaking_data
+from tercet.evaluate.sts import evaluate_sts, held_pairs, without_leaks
+from tercet.model import Model
 from tercet.specs import DataSpec
 
 STS_B = "senteval/STS/STSBenchmark/sts-test.csv"
@@ -128,10 +129,15 @@ def test_a_model_trained_on_sts_is_also_measured_without_leaked_pairs(
     fresh = [line.rpartition("\t")[0] + f"\tanother sentence {i}" for i, line in enumerate(lines)]
     (suite_data / STS_B).write_text("\n".join([*lines, *fresh]) + "\n", "utf-8")
     result = evaluate_sts(Corpus(headed), suite_data)
-    assert len(result.sets["STS-B"].grades) == 2 * len(result.unleaked.grades) == 80
+    assert len(result.sets["STS-B"].grades) == 2 * len(result.unleaked["STS-B"].grades) == 80
     document = result.to_json()
-    assert document["without_leaked_pairs"]["pairs"] == 40
+    assert document["without_leaked_pairs"]["STS-B"]["pairs"] == 40
     assert document["average"] is None
+    # An encoder that is set beside it is measured by the same pairs.
+    plain = Model(headed.network, headed.tokenizer, headed.info.model_copy(update={"tasks": {}}))
+    assert evaluate_sts(Corpus(plain), suite_data).unleaked is None
+    beside = evaluate_sts(Corpus(plain, leaking=leaking_data(headed)), suite_data)
+    assert beside.unleaked["STS-B"].spearman == result.unleaked["STS-B"].spearman
     assert {one.task for one in result.missing} == {
         "STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R",
     }  # fmt: skip
@@ -146,16 +152,22 @@ def test_leaks_are_found_in_either_order_whatever_case_and_blanks(tmp_path: Path
         second=["a dog barks .", "three", "a dog barks ."],
         grades=np.array([1.0, 2.0, 3.0]),
     )
-    left = without_leaks(pairs, DataSpec(layout="cs224n-sts"), tmp_path)
+    held = held_pairs(DataSpec(layout="cs224n-sts"), tmp_path)
+    left = without_leaks(pairs, held)
     assert left.first == ["one", "a dog barks ."]
     assert left.grades.tolist() == [2.0, 3.0]
+    assert without_leaks(left, held) is left
 
 
 def test_the_courses_own_split_leaks_as_many_pairs_as_known(real_data: Path) -> None:
-    pairs = read_sts("STS-B", real_data)
-    left = without_leaks(pairs, DataSpec(layout="cs224n-sts"), real_data)
-    # Of 1,379; sts-train holds 951 and sts-dev 148, five of them both.
-    assert len(left.grades) == 285
+    held = held_pairs(DataSpec(layout="cs224n-sts"), real_data)
+    left = {name: len(without_leaks(read_sts(name, real_data), held).grades) for name in STS_SETS}
+    # Of STS-B's 1,379 sts-train holds 951 and sts-dev 148, five of them both. STS-B itself was
+    # chosen from the years before it.
+    assert left == {
+        "STS12": 1900, "STS13": 908, "STS14": 1938, "STS15": 1497, "STS16": 785, "STS-B": 285,
+        "SICK-R": 4927,
+    }  # fmt: skip
 
 
 def test_a_constant_model_has_undefined_figures(headed, suite_data: Path, monkeypatch) -> None:

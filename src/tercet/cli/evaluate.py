@@ -100,11 +100,14 @@ def evaluate(
 def _measure(
     sources: Sequence[str | None], data: Path, suites: list[Suite], rows: int | None
 ) -> list[Evaluation]:
+    from tercet.evaluate.corpus import leaking_data
     from tercet.evaluate.evaluation import evaluate
     from tercet.model import load
 
     # All are loaded first: a name that is wrong is told before minutes of measuring.
     loaded = [load(source) for source in sources]
+    # What one of them has seen, none of them is measured by.
+    leaking = next(filter(None, map(leaking_data, loaded)), None)
     found = []
     for source, model in zip(sources, loaded, strict=True):
         name = model_name(str(source))
@@ -116,6 +119,7 @@ def _measure(
                     suites=suites,
                     name=name,
                     rows=rows,
+                    leaking=leaking,
                     progress=partial(_tell, report),
                 )
             )

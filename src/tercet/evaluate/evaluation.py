@@ -21,8 +21,9 @@ from tercet.evaluate.sts import evaluate_sts
 from tercet.evaluate.tasks import evaluate_tasks
 from tercet.evaluate.transfer import evaluate_transfer
 from tercet.model import Model
+from tercet.specs import DataSpec
 
-SCHEMA = 1
+SCHEMA = 2
 Suite = Literal["tasks", "sts", "transfer", "robustness", "geometry"]
 SUITES: tuple[Suite, ...] = get_args(Suite)
 PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")
@@ -100,6 +101,7 @@ def evaluate(
     suites: Sequence[Suite] = SUITES,
     name: str | None = None,
     rows: int | None = None,
+    leaking: DataSpec | None = None,
     progress: Tell | None = None,
 ) -> Evaluation:
     """Run suites on a model; each text is encoded once for all of them.
@@ -108,6 +110,8 @@ def evaluate(
         unless nothing else is asked for
     name: what the model is called in the document; its encoder's name when left out
     rows: only so many of each task, for a quick look
+    leaking: what a model that is set beside it was trained on, and STS sets are measured without
+        too; that of its own tasks when left out
     progress: told what is being done, how much of it is done, and how much there is
     """
     asked = [suite for suite in SUITES if suite in suites]
@@ -115,7 +119,7 @@ def evaluate(
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
     start = time.perf_counter()
-    corpus = Corpus(model, progress)
+    corpus = Corpus(model, progress, leaking=leaking)
     found = {suite: RUN[suite](corpus, data_dir, rows) for suite in runnable}
     return Evaluation(
         model=describe(model, name or model.info.encoder),

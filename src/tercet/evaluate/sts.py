@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import grade_metrics
 from tercet.evaluate.results import Figure, Missing, rounded
-from tercet.model import Model
 from tercet.specs import DataSpec
 
 SEED = 11711
-LEAKING = "cs224n-sts"
-"""The layout whose train and dev files hold pairs of the STS-B test."""
+Pair = frozenset[str]
+"""Both texts of a pair in either order, without blanks, whatever their case: the same sentence is
+spelt with and without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,12 @@ class SetResult:
 class StsResult:
     """The sets that could be measured.
 
-    unleaked: STS-B without the pairs that the data of a model's own task holds, where it has one
+    unleaked: the sets without the pairs that the data of a model's own task holds, where it has
+        such a task; those that hold none are left as they are
     """
 
     sets: dict[StsSet, SetResult]
-    unleaked: SetResult | None
+    unleaked: dict[StsSet, SetResult] | None
     missing: list[Missing]
 
     @property
@@ -70,16 +71,14 @@ class StsResult:
 
     @property
     def average_unleaked(self) -> float | None:
-        """The same with STS-B without leaked pairs in the place of STS-B."""
-        if self.unleaked is None:
-            return None
-        return _average({**self.sets, "STS-B": self.unleaked})
+        """The same without leaked pairs."""
+        return None if self.unleaked is None else _average(self.unleaked)
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "sets": {name: result.to_json() for name, result in self.sets.items()},
+            "sets": _to_json(self.sets),
             "average": self.average,
-            "without_leaked_pairs": self.unleaked.to_json() if self.unleaked else None,
+            "without_leaked_pairs": None if self.unleaked is None else _to_json(self.unleaked),
             "average_without_leaked_pairs": self.average_unleaked,
         }
 
@@ -96,31 +95,34 @@ def evaluate_sts(corpus: Corpus, data_dir: Path, *, sets: Sequence[StsSet] = STS
     corpus.embed([text for found in pairs.values() for text in (*found.first, *found.second)])
     results = {name: _measure(corpus, found) for name, found in pairs.items()}
     unleaked = None
-    if "STS-B" in pairs and (data := leaking_data(corpus.model)):
+    if pairs and corpus.leaking is not None:
         try:
-            unleaked = _measure(corpus, without_leaks(pairs["STS-B"], data, data_dir))
+            held = held_pairs(corpus.leaking, data_dir)
+            kept = {name: without_leaks(found, held) for name, found in pairs.items()}
+            unleaked = {
+                name: results[name] if one is pairs[name] else _measure(corpus, one)
+                for name, one in kept.items()
+            }
         except MissingFileError as error:
-            missing.append(Missing("sts", "STS-B without leaked pairs", error.file))
+            missing.append(Missing("sts", "all sets without leaked pairs", error.file))
     return StsResult(results, unleaked, missing)
 
 
-def leaking_data(model: Model) -> DataSpec | None:
-    """The data of a task that the model was trained on and that holds pairs of STS-B's test."""
-    specs = (task.data for task in model.info.tasks.values())
-    return next((data for data in specs if data.layout == LEAKING), None)
-
-
-def without_leaks(pairs: GradedPairs, data: DataSpec, data_dir: Path) -> GradedPairs:
-    """The pairs that neither the train nor the dev files of a task hold, in either order.
-
-    Case and blanks do not count: the same sentence is spelt with and without them.
-    """
-    held: set[frozenset[str]] = set()
+def held_pairs(data: DataSpec, data_dir: Path) -> set[Pair]:
+    """The pairs that the train and dev files of a task hold."""
+    held: set[Pair] = set()
     for split in ("train", "dev"):
         for path in find_split(data, split, data_dir):
             held.update(_folded(*read_texts(path, ["sentence1", "sentence2"], width=2)))
+    return held
+
+
+def without_leaks(pairs: GradedPairs, held: set[Pair]) -> GradedPairs:
+    """The pairs that are not held; themselves where none is."""
     keys = _folded(pairs.first, pairs.second)
     kept = [row for row, key in enumerate(keys) if key not in held]
+    if len(kept) == len(keys):
+        return pairs
     return GradedPairs(
         first=[pairs.first[row] for row in kept],
         second=[pairs.second[row] for row in kept],
@@ -129,7 +131,7 @@ def without_leaks(pairs: GradedPairs, data: DataSpec, data_dir: Path) -> GradedP
     )
 
 
-def _folded(first: Iterable[str], second: Iterable[str]) -> list[frozenset[str]]:
+def _folded(first: Iterable[str], second: Iterable[str]) -> list[Pair]:
     return [
         frozenset("".join(text.casefold().split()) for text in pair)
         for pair in zip(first, second, strict=True)
@@ -149,6 +151,10 @@ def _measure(corpus: Corpus, pairs: GradedPairs) -> SetResult:
         grades=pairs.grades,
         cosines=cosines,
     )
+
+
+def _to_json(sets: Mapping[StsSet, SetResult]) -> dict[str, Any]:
+    return {name: result.to_json() for name, result in sets.items()}
 
 
 def _average(sets: dict[StsSet, SetResult]) -> float | None:

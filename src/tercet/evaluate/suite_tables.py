@@ -40,10 +40,13 @@ def sts_table(suite: Mapping[str, Any]) -> Table:
     """Spearman and Pearson of every set, and the averages."""
     rows = [[Cell(name), *_set_cells(one)] for name, one in suite["sets"].items()]
     rest = [Cell("")] * 4
-    if one := suite["without_leaked_pairs"]:
-        rows.append([Cell("STS-B without leaked pairs"), *_set_cells(one)])
     rows.append([Cell("Average of seven"), number(suite["average"]), *rest])
-    if one:
+    if unleaked := suite["without_leaked_pairs"]:
+        rows += [
+            [Cell(f"{name} without leaked pairs"), *_set_cells(one)]
+            for name, one in unleaked.items()
+            if one["pairs"] < suite["sets"][name]["pairs"]
+        ]
         average = number(suite["average_without_leaked_pairs"])
         rows.append([Cell("Average without leaked pairs"), average, *rest])
     return Table(

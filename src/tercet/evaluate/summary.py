@@ -73,10 +73,11 @@ def _tasks(result: TasksResult) -> Iterator[Cells]:
 def _sts(result: StsResult) -> Iterator[Cells]:
     for name, found in result.sets.items():
         yield _sts_row(name, found)
-    if result.unleaked is not None:
-        yield _sts_row("STS-B without leaked pairs", result.unleaked)
     yield "average", "", _value(result.average), "", ""
     if result.unleaked is not None:
+        for name, found in result.unleaked.items():
+            if found is not result.sets[name]:
+                yield _sts_row(f"{name} without leaked pairs", found)
         yield "average without leaked pairs", "", _value(result.average_unleaked), "", ""
 
 
