@@ -7,7 +7,7 @@ import pytest
 
 from tercet.errors import TercetError
 from tercet.evaluate.compare import compare, difference, names_of
-from tercet.evaluate.comparison_tables import disagreements_table
+from tercet.evaluate.comparison_tables import disagreements_table, side_by_side_table
 
 METRICS = ["accuracy", "macro-f1", "f1", "pearson", "spearman"]
 
@@ -122,3 +122,15 @@ def test_sentences_show_the_models_that_say_something_and_all_tasks_first(docume
     assert table.columns == ["Sentence", "Task", "Expected", "bad", "good", "Apart"]
     tasks = [row[1].text for row in table.rows]
     assert set(tasks[:3]) == {"sentiment", "paraphrase", "similarity"}
+
+
+def test_suites_stand_side_by_side_with_what_is_left_without_leaks(document, suites) -> None:
+    first, second = document(), document()
+    first["suites"] |= suites
+    suites["sts"]["average_without_leaked_pairs"] = 0.8123
+    table = side_by_side_table([first, second], ["one", "two"])
+    shown = {row[1].text: [cell.text for cell in row[2:]] for row in table.rows}
+    assert shown["average without leaked pairs"] == ["0.812", ""]
+    # Of STS-B a pair was left out, of STS12 none.
+    assert "STS-B without leaked pairs, spearman" in shown
+    assert "STS12 without leaked pairs, spearman" not in shown

@@ -133,9 +133,8 @@ def side_by_side_table(documents: Sequence[Document], names: Sequence[str]) -> T
 def _figures(suites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float | None]]:
     """((suite, what), figure)"""
     if sts := suites.get("sts"):
-        for name, one in sts["sets"].items():
-            yield (TITLES["sts"], f"{name}, spearman"), one["spearman"]["value"]
-        yield (TITLES["sts"], "average"), sts["average"]
+        for what, value in _sts_figures(sts):
+            yield (TITLES["sts"], what), value
     if transfer := suites.get("transfer"):
         for task, block in transfer["tasks"].items():
             for metric, one in block["metrics"].items():
@@ -150,3 +149,14 @@ def _figures(suites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float
     if geometry := suites.get("geometry"):
         for what in ("alignment", "uniformity", "anisotropy"):
             yield (TITLES["geometry"], what), geometry[what]
+
+
+def _sts_figures(suite: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    for name, one in suite["sets"].items():
+        yield f"{name}, spearman", one["spearman"]["value"]
+    yield "average", suite["average"]
+    if unleaked := suite["without_leaked_pairs"]:
+        for name, one in unleaked.items():
+            if one["pairs"] < suite["sets"][name]["pairs"]:
+                yield f"{name} without leaked pairs, spearman", one["spearman"]["value"]
+        yield "average without leaked pairs", suite["average_without_leaked_pairs"]
