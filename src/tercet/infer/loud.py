@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from tercet.data.examples import read_texts
 from tercet.data.sample import write_sample
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.nn.encoder import Encoder
+from tercet.nn.encoder import Encoder, FeedForward
 from tercet.text.tokenizer import Tokenizer
 
 # One neuron of so many is kept apart.
@@ -49,9 +49,7 @@ def loudness(encoder: Encoder, tokenizer: Tokenizer) -> list[Loudness]:
     tokens = tokenizer.encode(texts, max_tokens=min(TOKENS, encoder.config.max_tokens))
     heard: list[tuple[Tensor, Tensor]] = []
     hooks = [
-        layer.get_submodule("feed_forward.contract").register_forward_pre_hook(
-            partial(_listen, heard)
-        )
+        layer.get_submodule("feed_forward").register_forward_pre_hook(partial(_listen, heard))
         for layer in encoder.layers
     ]
     try:
@@ -63,8 +61,10 @@ def loudness(encoder: Encoder, tokenizer: Tokenizer) -> list[Loudness]:
     return [_judge(low.cpu().numpy(), high.cpu().numpy()) for low, high in heard]
 
 
-def _listen(heard: list[tuple[Tensor, Tensor]], _: nn.Module, given: tuple[Tensor, ...]) -> None:
-    low, high = given[0].float().aminmax(dim=0)
+def _listen(
+    heard: list[tuple[Tensor, Tensor]], part: FeedForward, given: tuple[Tensor, ...]
+) -> None:
+    low, high = part.neurons(given[0]).float().aminmax(dim=0)
     heard.append((low, high))
 
 

@@ -55,11 +55,10 @@ class SelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        qkv = self.qkv(hidden).view(-1, 3, self.heads, self.head_width)
+        qkv = self.qkv.forward(hidden).view(-1, 3, self.heads, self.head_width)
         dropout = self.dropout if self.training else 0.0
         attend = attend_varlen if inputs.varlen else attend_blocks
-        mixed: Tensor = self.output(attend(qkv, inputs, dropout=dropout).flatten(1))
-        return mixed
+        return self.output.forward(attend(qkv, inputs, dropout=dropout).flatten(1))
 
 
 def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
