@@ -114,8 +114,8 @@ class Embeddings(nn.Module):
 class Layer(nn.Module):
     """Attention and feed-forward, each with dropout, a residual and a norm after it.
 
-    Here and in its parts linear layers and norms are run by `forward`: torch's own call looks
-    for hooks, which takes a thirtieth of a single sentence's time.
+    Here and in its parts linear layers, norms and dropout are run by `forward`: torch's own call
+    looks for hooks, which takes a thirtieth of a single sentence's time.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -131,10 +131,9 @@ class Layer(nn.Module):
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""
         attended = self.attention(hidden, inputs)
-        hidden = self.attention_norm.forward(hidden + self.dropout(attended))
+        hidden = self.attention_norm.forward(hidden + self.dropout.forward(attended))
         expanded = self.feed_forward(hidden)
-        normed = self.feed_forward_norm.forward(hidden + self.dropout(expanded))
-        return normed
+        return self.feed_forward_norm.forward(hidden + self.dropout.forward(expanded))
 
 
 class FeedForward(nn.Module):
