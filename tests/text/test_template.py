@@ -12,7 +12,7 @@ from tokenizers import models, pre_tokenizers
 from tercet.errors import TercetError
 from tercet.text.template import Template, longest_first
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Pieces
+from tercet.text.tokens import Pieces, concatenate
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=20)
 
@@ -52,6 +52,22 @@ def test_rows_choose_and_repeat(tiny_encoder):
     assert pair.ids.tolist() == joined.ids.tolist()
     assert pair.types.tolist() == joined.types.tolist()
     assert pair.truncated == joined.truncated
+
+
+@pytest.mark.parametrize("max_tokens", [5, 30])
+def test_a_row_alone_is_laid_as_among_others(tiny_encoder, max_tokens):
+    tokenizer = Tokenizer.load(tiny_encoder)
+    texts = ["a film", "the script is flawless", "", "Low Tide drags"]
+    first, second = (tokenizer.pieces(side, limit=50) for side in (texts, texts[::-1]))
+    for lay in (
+        lambda rows: tokenizer.template.single(first, rows, max_tokens=max_tokens),
+        lambda rows: tokenizer.template.pair(first, second, rows, max_tokens=max_tokens),
+    ):
+        alone = [lay(np.array([row])) for row in range(len(texts))]
+        together, joined = lay(None), concatenate(alone)
+        for field in ("ids", "types", "offsets", "longest", "truncated"):
+            found, wanted = getattr(joined, field), getattr(together, field)
+            np.testing.assert_array_equal(found, wanted, strict=field in ("ids", "types"))
 
 
 def test_sides_cut_before_are_judged_by_their_whole_length(tiny_encoder):

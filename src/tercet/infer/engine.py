@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -197,10 +197,8 @@ def inference(network: Network, *, bf16: bool) -> Iterator[None]:
 @contextmanager
 def computing(device: torch.device, *, bf16: bool) -> Iterator[None]:
     """No gradients, and autocast where asked for, in this thread."""
-    with (
-        torch.inference_mode(),
-        torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16),
-    ):
+    autocast = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
+    with torch.inference_mode(), autocast:
         yield
 
 

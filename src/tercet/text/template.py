@@ -133,6 +133,8 @@ def _lay(
     truncated: int,
 ) -> Tokens:
     """Fill the slots of every row; `texts` gives ids, starts [n] and kept [n] of each text."""
+    if len(texts[0][1]) == 1:
+        return _lay_one(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
     lengths = special + np.sum([kept for _, _, kept in texts], axis=0, dtype=np.int64)
     offsets = np.zeros(len(texts[0][1]) + 1, np.int64)
@@ -153,6 +155,21 @@ def _lay(
         cursor += kept
     longest = int(lengths.max(initial=0))
     return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
+
+
+def _lay_one(
+    slots: tuple[Slot, ...],
+    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    *,
+    truncated: int,
+) -> Tokens:
+    """`_lay` for one row, which needs no places of tokens among other rows."""
+    pieces = [ids[starts[0] : starts[0] + kept[0]] for ids, starts, kept in texts]
+    filled = [[slot.id] if slot.text is None else pieces[slot.text] for slot in slots]
+    ids = np.concatenate(filled, dtype=np.int32)
+    types = np.repeat(np.array([slot.type for slot in slots], np.int32), list(map(len, filled)))
+    offsets = np.array([0, len(ids)])
+    return Tokens(ids=ids, types=types, offsets=offsets, longest=len(ids), truncated=truncated)
 
 
 def _ramp(lengths: Indices) -> Indices:
