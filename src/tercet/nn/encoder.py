@@ -23,6 +23,9 @@ class Encoder(nn.Module):
     """Tokens -> hidden states.
 
     A new encoder has random weights; `tercet.nn.folder.load_encoder` reads trained ones.
+
+    Its parts are run by `forward`, all but the feed-forward ones: torch's own call looks for
+    hooks, which takes a twentieth of a single sentence's time.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -64,7 +67,7 @@ class Encoder(nn.Module):
         if self._replaced is not None and (found := self._replaced(tokens)) is not None:
             return found
         plan = tokens.plan
-        hidden: Tensor = self.embeddings(tokens)
+        hidden = self.embeddings.forward(tokens)
         inputs = AttentionInputs.prepare(
             tokens,
             bias=self._bias(tokens),
@@ -72,7 +75,7 @@ class Encoder(nn.Module):
             head_width=self.config.width // self.config.heads,
         )
         for layer in self.layers:
-            hidden = layer(hidden, inputs)
+            hidden = layer.forward(hidden, inputs)
         return hidden if plan.places is None else hidden.index_select(0, plan.places)
 
     def _bias(self, tokens: DeviceTokens) -> Tensor | None:
@@ -104,19 +107,14 @@ class Embeddings(nn.Module):
         )
         if self.first_position:
             positions = positions + self.first_position
-        summed = self.words(ids) + self.positions(positions)
+        summed = self.words.forward(ids) + self.positions.forward(positions)
         if self.types is not None:
-            summed = summed + self.types(types)
-        embedded: Tensor = self.dropout(self.norm(summed))
-        return embedded
+            summed = summed + self.types.forward(types)
+        return self.dropout.forward(self.norm.forward(summed))
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each with dropout, a residual and a norm after it.
-
-    Here and in its parts linear layers, norms and dropout are run by `forward`: torch's own call
-    looks for hooks, which takes a thirtieth of a single sentence's time.
-    """
+    """Attention and feed-forward, each with dropout, a residual and a norm after it."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -130,7 +128,7 @@ class Layer(nn.Module):
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        attended = self.attention(hidden, inputs)
+        attended = self.attention.forward(hidden, inputs)
         hidden = self.attention_norm.forward(hidden + self.dropout.forward(attended))
         expanded = self.feed_forward(hidden)
         return self.feed_forward_norm.forward(hidden + self.dropout.forward(expanded))
