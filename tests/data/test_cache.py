@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Callable
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from tercet.data import cache
 from tercet.data.cache import Stored, cached
@@ -113,29 +116,43 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         cached(tmp_path / "file", KEY, stored)
 
 
-def build_at_once(folder: Path, barrier: Barrier) -> None:
+def build_at_once(folder: Path, barrier: Barrier, made: Synchronized[int]) -> None:
     def make() -> Stored:
-        barrier.wait(timeout=30)  # all have found nothing, and none has published yet
+        with made.get_lock():
+            made.value += 1
+        time.sleep(0.2)  # the others come meanwhile
         return stored()
 
+    barrier.wait(timeout=30)
     check(cached(folder, KEY, make))
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_processes_that_build_at_once_do_not_disturb_each_other(
-    tmp_path: Path, damaged: bool
+@pytest.mark.parametrize("locks", [True, False])
+def test_of_processes_that_want_the_same_one_makes_it(
+    tmp_path: Path, damaged: bool, locks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if damaged:
         cached(tmp_path, KEY, stored)
         flip(tmp_path / KEY)
+    if not locks:
+
+        def no_locks(self: FileLock) -> None:
+            raise NotImplementedError
+
+        monkeypatch.setattr(FileLock, "acquire", no_locks)
     context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(4)
-    workers = [context.Process(target=build_at_once, args=(tmp_path, barrier)) for _ in range(4)]
+    barrier, made = context.Barrier(4), context.Value("i", 0)
+    workers = [
+        context.Process(target=build_at_once, args=(tmp_path, barrier, made)) for _ in range(4)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join(timeout=60)
     assert [worker.exitcode for worker in workers] == [0] * 4
+    # Without locks all make it, and do not disturb each other.
+    assert made.value == 1 if locks else made.value > 1
     assert [path.name for path in tmp_path.iterdir()] == [KEY]
     making = Making()
     check(cached(tmp_path, KEY, making))

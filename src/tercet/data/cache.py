@@ -7,12 +7,14 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
@@ -38,24 +40,52 @@ def default_folder() -> Path:
 def cached(folder: Path, key: str, make: Callable[[], Stored]) -> Stored:
     """What lies under a key, made first if nothing whole lies there.
 
-    Processes that make the same at once do not disturb each other: the first to finish wins.
+    Of processes that want the same at once one makes it, and the others wait for it.
     """
     target = folder / key
     found = _open(target)
     if found is not None:
         return found
-    made = make()
+    with _alone(target):
+        # Another process may have made it meanwhile.
+        return _open(target) or _make(make, target)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """One process at a time; should locks fail, all go on, and the first to finish wins."""
+    path = target.parent / f".{target.name[:16]}.lock"
+    lock = FileLock(path)
+    with _told(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(NotImplementedError):  # a file system without locks
+            lock.acquire()
     try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
+
+
+def _make(make: Callable[[], Stored], target: Path) -> Stored:
+    made = make()
+    with _told(target.parent):
         _publish(made, target)
+    found = _open(target)
+    if found is None:
+        raise TercetError(f"{target}: was damaged as soon as it was written; is the disk sound?")
+    return found
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise TercetError(
             f"{folder}: the cache cannot be written: {error.strerror}; TERCET_CACHE names another "
             "folder."
         ) from error
-    found = _open(target)
-    if found is None:
-        raise TercetError(f"{target}: was damaged as soon as it was written; is the disk sound?")
-    return found
 
 
 def hash_file(path: Path) -> str:
@@ -66,7 +96,6 @@ def hash_file(path: Path) -> str:
 
 def _publish(made: Stored, target: Path) -> None:
     """Write aside, then rename, so that nobody ever sees half of it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.parent / f".{target.name[:16]}-{os.getpid()}-{secrets.token_hex(4)}"
     aside.mkdir()
     try:
