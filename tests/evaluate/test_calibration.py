@@ -114,11 +114,24 @@ def test_a_scaling_with_a_shift_is_logistic_regression(prior: float | None) -> N
     labels = (generator.random(3000) < 0.45).astype(int)
     outputs = (4.0 * labels - 0.5 + 3.0 * generator.normal(size=3000))[:, None]
     counts = np.bincount(labels)
-    weights = None if prior is None else np.array([1 - prior, prior])[labels] / counts[labels]
-    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(outputs, labels, weights)
+    shares = counts / len(labels) if prior is None else np.array([1 - prior, prior])
+    weights = (shares / counts)[labels]
+    # Each row stands there as both classes: as its own with n + 1 of n + 2 of its weight.
+    sure = ((counts + 1) / (counts + 2))[labels]
+    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(
+        np.concatenate([outputs, outputs]),
+        np.concatenate([labels, 1 - labels]),
+        np.concatenate([weights * sure, weights * (1 - sure)]) * 3000,
+    )
     found = fit_scaling(outputs, labels, shifted=True, prior=prior)
     assert 1 / found.temperature == pytest.approx(reference.coef_.item(), rel=1e-3)
     assert found.shift == pytest.approx(reference.intercept_.item(), abs=1e-3)
+
+
+def test_a_few_rows_do_not_shift_far() -> None:
+    found = fit_scaling([[0.3], [0.1], [0.2]], [1, 1, 1], shifted=True)
+    # Three of three: four of five at the most.
+    assert 0.5 < 1 / (1 + np.exp(-(0.2 / found.temperature + found.shift))) < 0.81
 
 
 def test_only_one_output_is_shifted() -> None:

@@ -32,7 +32,8 @@ def fit_scaling(
 
     outputs: a head's, [n, classes], or [n, 1] for class 1
     labels: class numbers [n]
-    shifted: whether outputs [n, 1] may be shifted too (Platt, 1999)
+    shifted: whether outputs [n, 1] may be shifted too (Platt, 1999); labels then count as his
+        targets do, a little less than certain, so that a few rows cannot shift them far
     prior: of class 1, where its share of these labels is another: rows then count accordingly
     """
     from scipy.optimize import minimize
@@ -43,6 +44,9 @@ def fit_scaling(
     shifted = shifted and raw.shape[1] == 1
     if raw.shape[1] == 1:
         raw = np.concatenate([np.zeros_like(raw), raw], axis=1)
+    targets = np.eye(raw.shape[1])[classes]
+    if shifted:
+        targets = _less_certain(targets)
     weights = np.ones(len(classes)) if prior is None else _as_in(prior, classes)
     weights /= weights.sum()
 
@@ -51,13 +55,21 @@ def fit_scaling(
         scaled[:, -1] += found[1]
         highest = scaled.max(axis=1)
         summed = np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) + highest
-        return float(weights @ (summed - scaled[np.arange(len(classes)), classes]))
+        return float(weights @ (summed - (targets * scaled).sum(axis=1)))
 
     most = MOST_SHIFT if shifted else 0.0
     bounds = [tuple(np.log(BOUNDS)), (-most, most)]
     found = minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
     shift = float(found.x[1]) if shifted else 0.0
     return Scaling(temperature=float(np.exp(found.x[0])), shift=shift)
+
+
+def _less_certain(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of n rows of a class n + 1 of n + 2 count as its own; targets [n, 2]."""
+    rows = targets.sum(axis=0)
+    own, other = (rows + 1) / (rows + 2), 1 / (rows + 2)
+    softened: NDArray[np.float64] = targets * own + (1 - targets) * other[::-1]
+    return softened
 
 
 def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:
