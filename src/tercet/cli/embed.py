@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from tercet.cli.console import Report, progress, say
+from tercet.cli.options import ModelOption
 from tercet.errors import TercetError
 
 
@@ -25,12 +26,7 @@ def embed(
             metavar="FILE.parquet|.npy", help="All columns and the vectors, or the vectors alone."
         ),
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
-        ),
-    ] = None,
+    model: ModelOption = None,
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The text column; guessed when left out.")
     ] = None,

@@ -8,16 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from tercet.cli.console import say
+from tercet.cli.options import MODEL_HELP
 
 
 def export(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")],
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[MODEL]", help="A folder, a run, or a hub id; else the one that ships."
-        ),
-    ] = None,
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL_HELP)] = None,
     form: Annotated[
         Literal["sentence-transformers", "onnx", "onnx-int8"],
         typer.Option("--format", help="The form to write."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tercet.cli.console import Report, progress, say
+from tercet.cli.options import ModelOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -26,12 +27,7 @@ def index(
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete rows by the ids of FILE.")
     ] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
-        ),
-    ] = None,
+    model: ModelOption = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="The text column.")] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", metavar="NAME", help="The id column; else rows from 1.")

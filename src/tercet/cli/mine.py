@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_table, progress, say
+from tercet.cli.options import ModelOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -40,12 +41,7 @@ def mine(
         Path | None,
         typer.Option(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet; else stdout."),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
-        ),
-    ] = None,
+    model: ModelOption = None,
     column: Annotated[str | None, typer.Option(metavar="NAME", help="The text column.")] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", metavar="NAME", help="The id column; else rows from 1.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
+from tercet.cli.options import ModelOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -35,12 +36,7 @@ def predict(
         list[str] | None,
         typer.Option(metavar="TEXT", help="A sentence; two of them make a pair."),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="A folder, a run, or a hub id; else the one that ships."
-        ),
-    ] = None,
+    model: ModelOption = None,
     mode: Annotated[
         Literal["cross", "bi"] | None,
         typer.Option(help="Read pairs jointly, or compare vectors; the most exact there is."),

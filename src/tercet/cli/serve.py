@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tercet.cli.options import MODEL_HELP
 from tercet.errors import TercetError
 
 
@@ -18,10 +19,7 @@ def _option(name: str, says: str, **more: Any) -> Any:
 
 
 def serve(
-    model: Annotated[
-        str | None,
-        _option("model", "A folder, a run, or a hub id; else the one that ships.", metavar="MODEL"),
-    ] = None,
+    model: Annotated[str | None, _option("model", MODEL_HELP, metavar="MODEL")] = None,
     index: Annotated[
         Path | None, _option("index", "A folder of `tercet index`, for /search.", metavar="FOLDER")
     ] = None,

@@ -1,0 +1,10 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+MODEL_HELP = "A model folder, a run, or a hub id."
+ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)]
