@@ -53,18 +53,21 @@ def cached(folder: Path, key: str, make: Callable[[], Stored]) -> Stored:
 
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
-    """One process at a time; should locks fail, all go on, and the first to finish wins."""
-    path = target.parent / f".{target.name[:16]}.lock"
-    lock = FileLock(path)
+    """One process at a time, where the file system has locks.
+
+    They only save work: without them all make the entry, and the first to finish wins.
+    """
     with _told(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(NotImplementedError):  # a file system without locks
-            lock.acquire()
+    lock = FileLock(target.parent / f".{target.name[:16]}.lock")
+    with suppress(NotImplementedError, OSError):
+        lock.acquire()
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        lock.release()
+        if lock.is_locked:
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
 
 
 def _make(make: Callable[[], Stored], target: Path) -> Stored:
