@@ -37,6 +37,7 @@ def fit_scaling(
     prior: of class 1, where its share of these labels is another: rows then count accordingly
     """
     from scipy.optimize import minimize
+    from scipy.special import log_softmax
 
     raw, classes = np.asarray(outputs, np.float64), np.asarray(labels, np.int64)
     if not len(classes):
@@ -50,18 +51,24 @@ def fit_scaling(
     weights = np.ones(len(classes)) if prior is None else _as_in(prior, classes)
     weights /= weights.sum()
 
-    def loss(found: NDArray[np.float64]) -> float:
-        scaled = raw / np.exp(found[0])
+    def loss(found: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """And its gradient by the logarithm of the temperature and by the shift."""
+        divided = raw / np.exp(found[0])
+        scaled = divided.copy()
         scaled[:, -1] += found[1]
-        highest = scaled.max(axis=1)
-        summed = np.log(np.exp(scaled - highest[:, None]).sum(axis=1)) + highest
-        return float(weights @ (summed - (targets * scaled).sum(axis=1)))
+        likely = log_softmax(scaled, axis=1)
+        away = np.exp(likely) - targets
+        slopes = [-(away * divided).sum(axis=1), away[:, -1]]
+        return float(-weights @ (targets * likely).sum(axis=1)), np.stack(slopes) @ weights
 
     most = MOST_SHIFT if shifted else 0.0
     bounds = [tuple(np.log(BOUNDS)), (-most, most)]
-    found = minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
-    shift = float(found.x[1]) if shifted else 0.0
-    return Scaling(temperature=float(np.exp(found.x[0])), shift=shift)
+    exactly = {"ftol": 0.0, "gtol": 1e-12}
+    found = minimize(
+        loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds, options=exactly
+    ).x
+    temperature = float(np.clip(np.exp(found[0]), *BOUNDS))
+    return Scaling(temperature=temperature, shift=float(found[1]) if shifted else 0.0)
 
 
 def _less_certain(targets: NDArray[np.float64]) -> NDArray[np.float64]:
