@@ -12,8 +12,8 @@ from scipy import stats
 
 import tercet
 from tercet.data.senteval import STS_SETS, GradedPairs, StsSet, read_sts
-from tercet.evaluate.corpus import Corpus, leaking_data
-from tercet.evaluate.sts import evaluate_sts, held_pairs, without_leaks
+from tercet.evaluate.corpus import Corpus
+from tercet.evaluate.sts import evaluate_sts, held_pairs, leaking_data, without_leaks
 from tercet.model import Model
 from tercet.specs import DataSpec
 
@@ -136,7 +136,7 @@ def test_a_model_trained_on_sts_is_also_measured_without_leaked_pairs(
     # An encoder that is set beside it is measured by the same pairs.
     plain = Model(headed.network, headed.tokenizer, headed.info.model_copy(update={"tasks": {}}))
     assert evaluate_sts(Corpus(plain), suite_data).unleaked is None
-    beside = evaluate_sts(Corpus(plain, leaking=leaking_data(headed)), suite_data)
+    beside = evaluate_sts(Corpus(plain), suite_data, leaking=leaking_data(headed))
     assert beside.unleaked["STS-B"].spearman == result.unleaked["STS-B"].spearman
     assert {one.task for one in result.missing} == {
         "STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R",

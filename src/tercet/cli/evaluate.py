@@ -39,7 +39,7 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="Folders, runs or hub ids, set side by side; else the one that ships.",
+            help="A model folder, a run, or a hub id; several are set side by side.",
         ),
     ] = None,
     suite: Annotated[
@@ -100,8 +100,8 @@ def evaluate(
 def _measure(
     sources: Sequence[str | None], data: Path, suites: list[Suite], rows: int | None
 ) -> list[Evaluation]:
-    from tercet.evaluate.corpus import leaking_data
     from tercet.evaluate.evaluation import evaluate
+    from tercet.evaluate.sts import leaking_data
     from tercet.model import load
 
     # All are loaded first: a name that is wrong is told before minutes of measuring.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tercet.evaluate.answers import Document
 from tercet.evaluate.compare import Comparison, Contest, Difference, Disagreement
-from tercet.evaluate.suite_tables import TITLES
+from tercet.evaluate.suite_tables import TITLES, sets_without_leaks
 from tercet.evaluate.tables import Cell, Table, count, figure, number, span, taking_turns
 
 
@@ -155,8 +155,7 @@ def _sts_figures(suite: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]
     for name, one in suite["sets"].items():
         yield f"{name}, spearman", one["spearman"]["value"]
     yield "average", suite["average"]
-    if unleaked := suite["without_leaked_pairs"]:
-        for name, one in unleaked.items():
-            if one["pairs"] < suite["sets"][name]["pairs"]:
-                yield f"{name} without leaked pairs, spearman", one["spearman"]["value"]
+    if suite["without_leaked_pairs"]:
+        for name, one in sets_without_leaks(suite):
+            yield f"{name}, spearman", one["spearman"]["value"]
         yield "average without leaked pairs", suite["average_without_leaked_pairs"]

@@ -11,22 +11,11 @@ from numpy.typing import NDArray
 from tercet.infer.batches import Rows
 from tercet.infer.engine import Floats, Progress
 from tercet.model import Model
-from tercet.specs import DataSpec, Gear
+from tercet.specs import Gear
 from tercet.text.tokens import Pieces
 
 Tell = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
-
-
-LEAKING = "cs224n-sts"
-"""The layout whose train and dev files hold pairs of STS-B's test, and of the years that STS-B was
-chosen from."""
-
-
-def leaking_data(model: Model) -> DataSpec | None:
-    """The data of a task that the model was trained on and that holds pairs of STS sets."""
-    specs = (task.data for task in model.info.tasks.values())
-    return next((data for data in specs if data.layout == LEAKING), None)
 
 
 class _Vectors:
@@ -63,17 +52,11 @@ class Corpus:
     """What a model makes of the texts that it has been shown.
 
     Texts count as the same where their word pieces are the same.
-
-    leaking: data that training has seen and that holds pairs of suites; that of the model's own
-        tasks when left out
     """
 
-    def __init__(
-        self, model: Model, tell: Tell | None = None, *, leaking: DataSpec | None = None
-    ) -> None:
+    def __init__(self, model: Model, tell: Tell | None = None) -> None:
         self.model = model
         self.tell = tell
-        self.leaking = leaking or leaking_data(model)
         self._keys: dict[str, bytes] = {}
         self._texts = _Vectors(model.width)
         self._pairs = _Vectors(model.width)

@@ -119,8 +119,9 @@ def evaluate(
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
     start = time.perf_counter()
-    corpus = Corpus(model, progress, leaking=leaking)
-    found = {suite: RUN[suite](corpus, data_dir, rows) for suite in runnable}
+    corpus = Corpus(model, progress)
+    wishes = Wishes(rows, leaking)
+    found = {suite: RUN[suite](corpus, data_dir, wishes) for suite in runnable}
     return Evaluation(
         model=describe(model, name or model.info.encoder),
         data=data_dir.resolve().name,
@@ -153,15 +154,31 @@ def machine(model: Model) -> dict[str, Any]:
     }
 
 
-def _tasks(corpus: Corpus, data_dir: Path, rows: int | None) -> SuiteResult:
-    return evaluate_tasks(corpus.model, data_dir, rows=rows, corpus=corpus)
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What `evaluate` was asked for that only some suites mind."""
+
+    rows: int | None
+    leaking: DataSpec | None
+
+
+def _tasks(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
+    return evaluate_tasks(corpus.model, data_dir, rows=wishes.rows, corpus=corpus)
+
+
+def _sts(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
+    return evaluate_sts(corpus, data_dir, leaking=wishes.leaking)
+
+
+def _robustness(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
+    return evaluate_robustness(corpus, data_dir, rows=wishes.rows)
 
 
 NEED_HEADS = ("tasks", "robustness")
-RUN: dict[Suite, Callable[[Corpus, Path, int | None], SuiteResult]] = {
+RUN: dict[Suite, Callable[[Corpus, Path, Wishes], SuiteResult]] = {
     "tasks": _tasks,
-    "sts": lambda corpus, data_dir, _: evaluate_sts(corpus, data_dir),
+    "sts": _sts,
     "transfer": lambda corpus, data_dir, _: evaluate_transfer(corpus, data_dir),
-    "robustness": lambda corpus, data_dir, rows: evaluate_robustness(corpus, data_dir, rows=rows),
+    "robustness": _robustness,
     "geometry": lambda corpus, data_dir, _: evaluate_geometry(corpus, data_dir),
 }

@@ -19,12 +19,16 @@ from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import grade_metrics
 from tercet.evaluate.results import Figure, Missing, rounded
+from tercet.model import Model
 from tercet.specs import DataSpec
 
 SEED = 11711
 Pair = frozenset[str]
 """Both texts of a pair in either order, without blanks, whatever their case: the same sentence is
 spelt with and without them."""
+LEAKING = "cs224n-sts"
+"""The layout whose train and dev files hold pairs of STS-B's test, and of the years that STS-B was
+chosen from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,19 @@ class StsResult:
         }
 
 
-def evaluate_sts(corpus: Corpus, data_dir: Path, *, sets: Sequence[StsSet] = STS_SETS) -> StsResult:
-    """Spearman and Pearson correlation of cosines with grades, all pairs of a set together."""
+def evaluate_sts(
+    corpus: Corpus,
+    data_dir: Path,
+    *,
+    sets: Sequence[StsSet] = STS_SETS,
+    leaking: DataSpec | None = None,
+) -> StsResult:
+    """Spearman and Pearson correlation of cosines with grades, all pairs of a set together.
+
+    leaking: data whose pairs are left out in a second measurement; that of the model's own tasks
+        when left out
+    """
+    leaking = leaking or leaking_data(corpus.model)
     pairs: dict[StsSet, GradedPairs] = {}
     missing: list[Missing] = []
     for name in sets:
@@ -95,9 +110,9 @@ def evaluate_sts(corpus: Corpus, data_dir: Path, *, sets: Sequence[StsSet] = STS
     corpus.embed([text for found in pairs.values() for text in (*found.first, *found.second)])
     results = {name: _measure(corpus, found) for name, found in pairs.items()}
     unleaked = None
-    if pairs and corpus.leaking is not None:
+    if pairs and leaking is not None:
         try:
-            held = held_pairs(corpus.leaking, data_dir)
+            held = held_pairs(leaking, data_dir)
             kept = {name: without_leaks(found, held) for name, found in pairs.items()}
             unleaked = {
                 name: results[name] if one is pairs[name] else _measure(corpus, one)
@@ -106,6 +121,12 @@ def evaluate_sts(corpus: Corpus, data_dir: Path, *, sets: Sequence[StsSet] = STS
         except MissingFileError as error:
             missing.append(Missing("sts", "all sets without leaked pairs", error.file))
     return StsResult(results, unleaked, missing)
+
+
+def leaking_data(model: Model) -> DataSpec | None:
+    """The data of a task that the model was trained on and that holds pairs of STS sets."""
+    specs = (task.data for task in model.info.tasks.values())
+    return next((data for data in specs if data.layout == LEAKING), None)
 
 
 def held_pairs(data: DataSpec, data_dir: Path) -> set[Pair]:

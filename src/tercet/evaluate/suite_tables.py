@@ -41,12 +41,8 @@ def sts_table(suite: Mapping[str, Any]) -> Table:
     rows = [[Cell(name), *_set_cells(one)] for name, one in suite["sets"].items()]
     rest = [Cell("")] * 4
     rows.append([Cell("Average of seven"), number(suite["average"]), *rest])
-    if unleaked := suite["without_leaked_pairs"]:
-        rows += [
-            [Cell(f"{name} without leaked pairs"), *_set_cells(one)]
-            for name, one in unleaked.items()
-            if one["pairs"] < suite["sets"][name]["pairs"]
-        ]
+    if suite["without_leaked_pairs"]:
+        rows += [[Cell(name), *_set_cells(one)] for name, one in sets_without_leaks(suite)]
         average = number(suite["average_without_leaked_pairs"])
         rows.append([Cell("Average without leaked pairs"), average, *rest])
     return Table(
@@ -55,6 +51,13 @@ def sts_table(suite: Mapping[str, Any]) -> Table:
         rows=rows,
         numeric=frozenset({"Spearman", "Pearson", "Pairs"}),
     )
+
+
+def sets_without_leaks(suite: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The sets that some pairs were left out of, as they are called then."""
+    for name, one in (suite["without_leaked_pairs"] or {}).items():
+        if one["pairs"] < suite["sets"][name]["pairs"]:
+            yield f"{name} without leaked pairs", one
 
 
 def _set_cells(one: Mapping[str, Any]) -> list[Cell]:
