@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tercet.train.distributed import World
 
 _ALIGNED = 64
+_PARTS = 1024
 
 
 class GradientRows:
@@ -61,13 +62,9 @@ class GradientRows:
 
     def gramian(self, rows: int) -> Tensor:
         """Inner products of the first rows with each other, [rows, rows]."""
-        # Two rows at a time: nothing as large as a row is made on the way.
-        found = self.rows.new_empty(rows, rows)
-        for one in range(rows):
-            for other in range(one + 1):
-                found[one, other] = torch.dot(self.rows[one], self.rows[other])
-                found[other, one] = found[one, other]
-        return found
+        # Few long rows: a GPU is busy only when it multiplies many parts of them at once.
+        parts = self.rows[:rows].view(rows, _PARTS, -1).transpose(0, 1)
+        return torch.bmm(parts, parts.transpose(1, 2)).sum(0)
 
     def combine(self, weights: Tensor) -> None:
         """The weighted sum of the first rows, made in place in row 0, becomes the gradient."""
@@ -95,12 +92,13 @@ def _space(parameter: nn.Parameter) -> int:
 
 
 def _length(parameters: Iterable[nn.Parameter]) -> int:
-    """Numbers in a row."""
-    return sum(_space(parameter) for parameter in parameters)
+    """Numbers in a row, a multiple of the parts that a Gram matrix is added up from."""
+    total = sum(_space(parameter) for parameter in parameters)
+    return -(-total // _PARTS) * _PARTS
 
 
 def _views(flat: Tensor, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
     """Pieces of a flat buffer in the shapes of the parameters."""
     spaces = [_space(parameter) for parameter in parameters]
-    pieces = torch.split(flat, spaces)
+    pieces = torch.split(flat[: sum(spaces)], spaces)
     return [piece[: p.numel()].view_as(p) for piece, p in zip(pieces, parameters, strict=True)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -141,17 +142,27 @@ def _key(batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float, ro
 def _untouched_gradients(network: nn.Module) -> Iterator[None]:
     """What is added to gradients inside is taken back."""
     gradients = [p.grad for p in network.parameters() if p.grad is not None]
-    before = [gradient.clone() for gradient in gradients]
+    # Those that are still zero need no copy: with a row a task, all of them.
+    before = [gradient.clone() if gradient.any() else None for gradient in gradients]
     yield
     for gradient, kept in zip(gradients, before, strict=True):
-        gradient.copy_(kept)
+        if kept is None:
+            gradient.zero_()
+        else:
+            gradient.copy_(kept)
 
 
 def _warm_up(compute: Callable[[], Tensor]) -> None:
     """Let libraries choose kernels and allocate before anything is captured."""
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side = _side_stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(_WARM_UPS):
             compute()
     torch.cuda.current_stream().wait_stream(side)
+
+
+@cache
+def _side_stream() -> torch.cuda.Stream:
+    """One for every shape: a stream that ran matrix products keeps their workspace for good."""
+    return torch.cuda.Stream()  # type: ignore[no-untyped-call]
