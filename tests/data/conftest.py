@@ -14,7 +14,7 @@ MakeTask = Callable[..., TaskSpec]
 
 @pytest.fixture(scope="session")
 def make_task() -> MakeTask:
-    """A task by kind ("sentiment", "paraphrase", "similarity", "ranking", "simcse") and data."""
+    """A task by kind, one of KINDS, and data."""
 
     def make(kind: str, **data: Any) -> TaskSpec:
         return TaskSpec.model_validate({**KINDS[kind], "data": data})
@@ -36,6 +36,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "similarity": {
         "range": [0, 5],
         "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}},
+    },
+    "taught": {
+        "range": [0, 5],
+        "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}},
+        "teacher": {"folder": "anywhere", "weight": 1.0},
     },
     "ranking": {"bi": {"objective": {"kind": "multiple-negatives-ranking"}}},
     "simcse": {"bi": {"objective": {"kind": "simcse"}}},

@@ -143,6 +143,19 @@ def test_sentences_of_texts_have_no_labels_and_one_column(
         read_examples(two, "train", tmp_path)
 
 
+def test_pairs_are_made_of_the_sentences_of_all_columns(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    for name in ("a.tsv", "b.tsv"):
+        (tmp_path / name).write_text("one\ttwo\t1\nthree\tfour\t0\n", "utf-8")
+    files = {"train": "a.tsv", "dev": "b.tsv", "texts": [1, 2], "label": 3}
+    task = make_task("taught", **files, pairs={"random": 5})
+    examples = read_examples(task, "train", tmp_path)
+    assert examples.texts == (["one", "two", "three", "four"],)
+    assert examples.lines.tolist() == [1, 1, 2, 2]
+    assert read_examples(task, "dev", tmp_path).texts == (["one", "three"], ["two", "four"])
+
+
 def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("one\t1\ntwo\t2\nmore\t3\n", "utf-8")
     (tmp_path / "b.jsonl").write_text('{"1": "three", "2": 4}\n', "utf-8")

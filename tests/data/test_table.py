@@ -167,3 +167,14 @@ def test_the_cache_goes_by_content(
         file.write("100\tdef\tone more\tonce more\t1.0\n")
     assert len(store.load(make_task, here)) == 61
     assert store.built
+
+
+def test_the_cache_tells_pairs_of_files_from_sentences_to_pair(
+    make_task: MakeTask, tmp_path: Path, sample_data: Path, tokenizer: Tokenizer
+) -> None:
+    def columns(**pairs: object) -> int:
+        task = make_task("taught", layout="cs224n-sts", **pairs)
+        table = load_table(task, "train", sample_data, tokenizer, limit=16, cache_dir=tmp_path)
+        return len(table.columns)
+
+    assert [columns(), columns(pairs={"random": 3}), columns()] == [2, 1, 2]

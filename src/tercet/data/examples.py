@@ -70,6 +70,7 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
         LabelRule.of_task(task),
         labelled=is_labelled(task, split),
         cut=data.sentences and split == "train",
+        apart=is_apart(data, split),
     )
     for path in files:
         collected.add(path)
@@ -85,14 +86,17 @@ def is_labelled(task: TaskSpec, split: Split) -> bool:
     return task.learns_labels if split == "train" else task.predicts
 
 
+def is_apart(data: DataSpec, split: Split) -> bool:
+    """Whether the texts of a row are rows of their own, one column in all: pairs are made anew."""
+    return data.pairs is not None and split == "train"
+
+
 def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     """Raise unless a resolved data block has the columns that the task's gears read."""
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
         raise TercetError(f"`data.sentences` cuts one text column, not {texts}.")
     if split == "train" and data.pairs is not None:
-        if texts != 1:
-            raise TercetError(f"`data.pairs` are made of one text column, not of {texts}.")
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
@@ -113,6 +117,7 @@ class _Collected:
     rule: LabelRule
     labelled: bool
     cut: bool
+    apart: bool
     texts: tuple[list[str], ...] = ()
     labels: list[float] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
@@ -121,7 +126,8 @@ class _Collected:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        self.texts = tuple([] for _ in self.data.texts or ())
+        columns = 1 if self.apart else len(self.data.texts or ())
+        self.texts = tuple([] for _ in range(columns))
 
     @property
     def label(self) -> Column | None:
@@ -146,9 +152,11 @@ class _Collected:
 
     def _cut(self, row: Row) -> Sequence[Sequence[str | None]]:
         """The rows that a row of the file gives."""
-        if not self.cut:
-            return [row.values]
-        return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
+        if self.cut:
+            return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
+        if self.apart:
+            return [[text] for text in row.values[: len(self.data.texts or ())]]
+        return [row.values]
 
     def _take_label(self, row: Row, path: Path) -> BadRow | None:
         if self.label is None:

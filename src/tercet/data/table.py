@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.cache import Stored, cached, default_folder, hash_file
-from tercet.data.examples import BadRow, Examples, check_columns, is_labelled, read_examples
+from tercet.data.examples import (
+    BadRow,
+    Examples,
+    check_columns,
+    is_apart,
+    is_labelled,
+    read_examples,
+)
 from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
@@ -146,25 +153,25 @@ def load_table(
         examples = read_examples(task, split, data_dir)
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
-    labelled = is_labelled(task, split)
-    key = _key(task, files, tokenizer, limit=limit, labelled=labelled)
+    key = _key(task, split, files, tokenizer, limit=limit)
     return _restore(cached(cache_dir or default_folder(), key, make), files)
 
 
 def _key(
-    task: TaskSpec, files: list[Path], tokenizer: Tokenizer, *, limit: int, labelled: bool
+    task: TaskSpec, split: Split, files: list[Path], tokenizer: Tokenizer, *, limit: int
 ) -> str:
-    data = resolve(task.data).model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"})
+    data = resolve(task.data)
     parts = {
         "format": FORMAT,
         # A file's suffix decides how it is read; where it lies does not matter.
         "files": [[suffix_of(path), hash_file(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
-        "data": data,
+        "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
         "labels": task.labels,
         "range": task.range,
-        "labelled": labelled,
+        "labelled": is_labelled(task, split),
+        "apart": is_apart(data, split),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -85,7 +85,8 @@ class DataSpec(Spec):
     sentences: bool = False
     """Cut the training files' texts into sentences, each a row without a label."""
     pairs: PairsSpec | None = None
-    """Make pairs of the training files' sentences; their labels are a teacher's."""
+    """Make pairs of the training files' sentences, those of all text columns; their labels are a
+    teacher's."""
 
     @field_validator("train", "dev", mode="before")
     @classmethod
@@ -105,6 +106,4 @@ class DataSpec(Spec):
             raise ValueError("needs `texts`, the text columns, where there is no `layout`")
         if self.texts is not None and not 1 <= len(self.texts) <= 3:
             raise ValueError("`texts` names one, two or three columns")
-        if self.pairs is not None and self.texts is not None and len(self.texts) != 1:
-            raise ValueError("`pairs` are made of one text column")
         return self
