@@ -98,6 +98,7 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no sentences of reviews": without_task("reviews"),
         "no pairs of near questions": without_task("questions"),
         "no further duplicates": without_task("duplicates"),
+        "no near pairs of STS's sentences": without_task("joined"),
         "no NLI pairs": without_task("nli"),
         "no pairs of plain sentences": without_task("made"),
         "vectors not kept close": without_task("vectors"),
