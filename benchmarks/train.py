@@ -17,9 +17,12 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Literal
+from statistics import median
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -46,6 +49,7 @@ from tercet.train.schedule import Plan
 from tercet.train.update import Update
 from tercet.weights import resolve
 
+Measured = TypeVar("Measured")
 BATCH = 64
 BASE = {"width": 768, "layers": 12, "heads": 12, "feed_forward": 3072}
 
@@ -288,6 +292,12 @@ def forget() -> None:
     torch.cuda.reset_peak_memory_stats()
 
 
+def alone(measure: Callable[..., Measured], *given: object, **named: object) -> Measured:
+    """What a function measures in a process of its own, whose memory nothing before has used."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, *given, **named).result()
+
+
 def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, float]:
     """Seconds a step and peak bytes of three tasks at once, settled."""
     ready = Stepper.prepare(together(encoder, surgery=surgery), data)
@@ -297,21 +307,22 @@ def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, f
         ready.backward(draws, step=number)
         ready.update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
 
-    # Only the first steps draw all three tasks: small data sets end early.
+    # Only the first steps draw all three tasks: small data sets end early. They are gone through
+    # until every shape has been captured, and then timed.
     shared = 90
-    for number in range(60):
-        step(number)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for number in range(60, shared):
-        step(number)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / (shared - 60), float(torch.cuda.max_memory_allocated())
+    took = []
+    for _ in range(6):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for number in range(shared):
+            step(number)
+        torch.cuda.synchronize()
+        took.append((time.perf_counter() - start) / shared)
+    return median(took[3:]), float(torch.cuda.max_memory_allocated())
 
 
 def usual_surgery(encoder: str, data: Path) -> tuple[float, float]:
     """The same with a graph kept for each task and gradients copied out into vectors."""
-    forget()
     recipe = together(encoder, surgery="pcgrad")
     run = Run(recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent())
     network, tokenizer = run._build()
@@ -363,9 +374,9 @@ def pcgrad(vectors: Sequence[Tensor]) -> Tensor:
 
 def surgery(encoder: str, data: Path) -> dict[str, Any]:
     found = {
-        "sum": steps_of(encoder, data, surgery=None),
-        "surgery": steps_of(encoder, data, surgery="pcgrad"),
-        "usual surgery": usual_surgery(encoder, data),
+        "sum": alone(steps_of, encoder, data, surgery=None),
+        "surgery": alone(steps_of, encoder, data, surgery="pcgrad"),
+        "usual surgery": alone(usual_surgery, encoder, data),
     }
     shown: dict[str, Any] = {
         name: {"ms a step": 1e3 * took, "peak GB": peak / 1e9}
