@@ -58,6 +58,33 @@ def test_the_teacher_comes_first_and_its_students_learn_from_it(
     assert recipe.tasks["vectors"].teacher.folder == ["all-minilm-l6-v2"]
 
 
+def test_nobody_learns_from_a_teacher_that_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[str] = []
+
+    def run(experiment: Experiment, **others: Any) -> Outcome:
+        ran.append(experiment.name)
+        return Outcome(experiment, "no memory" if experiment.seed == FIRST_SEED + 1 else None)
+
+    monkeypatch.setattr(runs, "_run", run)
+    outcomes = run_all(
+        ["tercet/small"],
+        data=Path(),
+        out=tmp_path,
+        seeds=1,
+        jobs=2,
+        changes=[],
+        from_scratch=True,
+        tell=lambda *told: None,
+    )
+    assert ran == ["tercet/base"] * 3
+    assert [outcome.reason for outcome in outcomes] == [
+        *(None, "no memory", None),
+        f"its teacher tercet/base with seed {FIRST_SEED + 1} failed",
+    ]
+
+
 def test_without_it_recipes_run_as_they_are(
     done: list[tuple[Experiment, Sequence[str]]], tmp_path: Path
 ) -> None:

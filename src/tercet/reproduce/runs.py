@@ -88,10 +88,14 @@ def run_all(
         tell(outcome, outcomes, len(order))
 
     for turn in turns:
-        own = {one: teacher_changes(one, out) if from_scratch else [] for one in turn}
-        works = [
-            partial(_run, one, data=data, out=out, changes=[*changes, *own[one]]) for one in turn
-        ]
+        works: list[Callable[[], Outcome]] = []
+        for one in turn:
+            failed = _failed_teacher(one, outcomes) if from_scratch else None
+            if failed is not None:
+                heard(Outcome(one, f"its teacher {failed.name} with seed {failed.seed} failed"))
+                continue
+            own = teacher_changes(one, out) if from_scratch else []
+            works.append(partial(_run, one, data=data, out=out, changes=[*changes, *own]))
         _at_once(works, jobs=jobs, heard=heard)
     return outcomes
 
@@ -126,6 +130,12 @@ def teacher_changes(experiment: Experiment, out: Path) -> list[str]:
 def _teachers(name: str) -> list[Experiment]:
     tasks = find_bundled(name).parse().tasks.values()
     return [one for task in tasks if task.teacher is not None for one in _ensemble(task.teacher)]
+
+
+def _failed_teacher(student: Experiment, outcomes: Sequence[Outcome]) -> Experiment | None:
+    teachers = _teachers(student.name)
+    failed = (one.experiment for one in outcomes if one.reason is not None)
+    return next((one for one in failed if one in teachers), None)
 
 
 def _ensemble(teacher: TeacherSpec) -> list[Experiment]:
