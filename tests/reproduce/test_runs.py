@@ -26,6 +26,19 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Experiment, Sequence[str
     return found
 
 
+def run_one(out: Path, *, from_scratch: bool) -> list[Outcome]:
+    return run_all(
+        ["tercet/small"],
+        data=Path(),
+        out=out,
+        seeds=1,
+        jobs=2,
+        changes=[],
+        from_scratch=from_scratch,
+        tell=lambda *told: None,
+    )
+
+
 def test_the_teacher_comes_first_and_its_students_learn_from_it(
     done: list[tuple[Experiment, Sequence[str]]], tmp_path: Path
 ) -> None:
@@ -68,16 +81,7 @@ def test_nobody_learns_from_a_teacher_that_failed(
         return Outcome(experiment, "no memory" if experiment.seed == FIRST_SEED + 1 else None)
 
     monkeypatch.setattr(runs, "_run", run)
-    outcomes = run_all(
-        ["tercet/small"],
-        data=Path(),
-        out=tmp_path,
-        seeds=1,
-        jobs=2,
-        changes=[],
-        from_scratch=True,
-        tell=lambda *told: None,
-    )
+    outcomes = run_one(tmp_path, from_scratch=True)
     assert ran == ["tercet/base"] * 3
     assert [outcome.reason for outcome in outcomes] == [
         *(None, "no memory", None),
@@ -88,15 +92,7 @@ def test_nobody_learns_from_a_teacher_that_failed(
 def test_without_it_recipes_run_as_they_are(
     done: list[tuple[Experiment, Sequence[str]]], tmp_path: Path
 ) -> None:
-    run_all(
-        ["tercet/small"],
-        data=Path(),
-        out=tmp_path,
-        seeds=1,
-        jobs=1,
-        changes=[],
-        tell=lambda *told: None,
-    )
+    run_one(tmp_path, from_scratch=False)
     assert done == [(Experiment("tercet/small", FIRST_SEED), [])]
 
 
