@@ -96,7 +96,7 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
         raise TercetError(f"`data.sentences` cuts one text column, not {texts}.")
-    if split == "train" and data.pairs is not None:
+    if is_apart(data, split):
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
@@ -144,13 +144,13 @@ class _Collected:
             if bad is not None:
                 self.bad.append(bad)
                 continue
-            for values in self._cut(row):
+            for values in self._rows_of(row):
                 self.lines.append(row.line)
                 for texts, value in zip(self.texts, values, strict=False):
                     texts.append(value or "")
         self.counts.append(len(self.lines) - before)
 
-    def _cut(self, row: Row) -> Sequence[Sequence[str | None]]:
+    def _rows_of(self, row: Row) -> Sequence[Sequence[str | None]]:
         """The rows that a row of the file gives."""
         if self.cut:
             return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
