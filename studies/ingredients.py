@@ -52,6 +52,11 @@ def without_r_drop(tree: Tree) -> None:
             task.get(gear, {}).pop("r_drop", None)
 
 
+def with_usual_dropout(tree: Tree) -> None:
+    for key in ("dropout", "attention_dropout"):
+        del tree["encoder"][key]
+
+
 def without_prior(tree: Tree) -> None:
     del tree["tasks"]["paraphrase"]["prior"]
 
@@ -104,6 +109,7 @@ EDITS: dict[str, dict[str, Edit]] = {
         "vectors not kept close": without_task("vectors"),
         "no R-Drop": without_r_drop,
         "no average of weights": without_average,
+        "usual dropout": with_usual_dropout,
         "no prior": without_prior,
     },
 }
