@@ -16,7 +16,7 @@ from tercet.model import Model
 from tercet.model_card import ModelInfo
 from tercet.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.specs import PoolingName, TaskSpec
+from tercet.specs import DataSpec, PoolingName, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
 POOLINGS: list[PoolingName] = ["cls", "pooler", "mean", "max"]
@@ -123,6 +123,17 @@ def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path
     ):
         assert told in card
     assert tercet.load(tmp_path / "model").info.metrics == figures
+
+
+def test_the_card_measures_no_task_that_trains_heads_of_another(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    phrases = {"like": "sentiment", "data": DataSpec(layout="cs224n-sst-phrases")}
+    further = TASKS["sentiment"].model_copy(update=phrases)
+    build(tiny_encoder, tasks=TASKS | {"phrases": further}).save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    told = "- phrases: layout cs224n-sst-phrases; trained on sst-train-phrases.csv"
+    assert told in card.splitlines()
 
 
 def test_saving_replaces_a_model_folder_but_nothing_else(

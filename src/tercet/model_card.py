@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, DataSpec, Gear, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Gear, PoolingName, Scaling, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each gear, of each metric; None is undefined."""
@@ -150,13 +150,16 @@ def _data(info: ModelInfo) -> str:
     lines = ["## Data", ""]
     for name, task in info.tasks.items():
         taught = f"; taught by {_listed(task.teacher.names)}" if task.teacher is not None else ""
-        lines.append(f"- {name}: {_source(task.data)}{taught}")
+        lines.append(f"- {name}: {_source(task)}{taught}")
     lines += ["", "Terms of the data are its authors' and may limit how the model may be used."]
     return "\n".join(lines)
 
 
-def _source(data: DataSpec) -> str:
-    train, dev = split_files(data, "train"), split_files(data, "dev")
+def _source(task: TaskSpec) -> str:
+    data = task.data
+    train = split_files(data, "train")
+    # A task that trains another's heads is not measured itself.
+    dev = split_files(data, "dev") if task.like is None else []
     named = [f"layout {data.layout}"] if data.layout else []
     named += [f"trained on {_listed(train)}"] if train else []
     named += [f"measured on {_listed(dev)}"] if dev else []
