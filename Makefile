@@ -9,25 +9,28 @@ INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constr
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    train on a small sample, then predict all three tasks (about 3 minutes)"
+	@echo "make demo    ask the model that ships, then train one on a small sample (about 3 minutes)"
 	@echo "make test    lint, then all tests (about 10 minutes); TERCET_DATA=DIR adds real data"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   every benchmark, each a ratio against a peer"
 	@echo "make clean   remove what the above made, but for .venv"
 
 demo: $(INSTALLED)
-	$(BIN)/tercet weights all-minilm-l6-v2
+	@echo "The model that ships: no download, no training."
+	$(BIN)/tercet predict sentiment --text "A quiet triumph." --text "A dull and lifeless film."
+	$(BIN)/tercet predict paraphrase \
+		--text "How do I learn the guitar?" --text "What is the best way to learn guitar?"
+	$(BIN)/tercet predict similarity \
+		--text "A man is slicing bread in the kitchen." --text "Someone cuts a loaf at home."
 	rm -rf demo
 	$(BIN)/python -c "from pathlib import Path; from tercet.data.sample import write_sample; \
 		write_sample(Path('demo/data'))"
+	@echo "The closest pairs of a small corpus."
+	$(BIN)/tercet mine demo/data/sts-train.csv --column sentence1 --top 5
+	@echo "A model of our own: a short training run, and its report."
+	$(BIN)/tercet weights all-minilm-l6-v2
 	$(BIN)/tercet train tercet/demo --data demo/data --out demo/run
-	$(BIN)/tercet predict sentiment --model demo/run/model \
-		--text "The camera work of this comedy is a triumph." \
-		--text "A dull and lifeless film."
-	$(BIN)/tercet predict paraphrase --model demo/run/model \
-		--text "How do I learn the guitar?" --text "What is the best way to learn guitar?"
-	$(BIN)/tercet predict similarity --model demo/run/model \
-		--text "A man is slicing bread in the kitchen." --text "Someone cuts a loaf at home."
+	$(BIN)/tercet evaluate demo/run --data demo/data --report demo/report.html
 
 # Without these weights the tests that compare against them say so and are skipped.
 test: lint

@@ -3,7 +3,8 @@
     python tools/ship.py RUN [FOLDER]
 
 FOLDER is where the package looks for the model that `tercet.load()` gives. Weights are read as fp32
-again, here and by other libraries: config.json goes on saying so.
+again, here and by other libraries: config.json goes on saying so. What the model's own card cannot
+know stands in card.md and is added to it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from safetensors.torch import load_file, save_file
 from tercet.model import SHIPPED_FOLDER, load
 
 MOST_BYTES = 48_000_000
+CARD = Path(__file__).with_name("card.md")
 
 
 def main() -> None:
     run, *others = sys.argv[1:]
     folder = Path(others[0]) if others else SHIPPED_FOLDER
     load(run, device="cpu").save(folder)
+    card = folder / "README.md"
+    card.write_text(f"{card.read_text('utf-8')}\n{CARD.read_text('utf-8')}", "utf-8")
     sizes = [halve(file) for file in sorted(folder.rglob("*.safetensors"))]
     if sum(sizes) > MOST_BYTES:
         raise SystemExit(f"{folder}: weights of {sum(sizes):,} bytes, and {MOST_BYTES:,} at most.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import Report, print_table, progress, say
+from tercet.cli.options import MODEL_HELP
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="A model folder, a run, or a hub id; several are set side by side.",
+            help=f"{MODEL_HELP} Several are set side by side.",
         ),
     ] = None,
     suite: Annotated[

@@ -6,5 +6,5 @@ from typing import Annotated
 
 import typer
 
-MODEL_HELP = "A model folder, a run, or a hub id."
+MODEL_HELP = "A model folder, a run, or a hub id; else the one that ships."
 ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)]

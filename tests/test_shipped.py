@@ -1,0 +1,93 @@
+"""The model that ships: it is there, it answers, and it is as good as its card says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr
+from typer.testing import CliRunner
+
+import tercet
+from tercet.cli.app import app
+from tercet.data.examples import read_examples
+from tercet.model import SHIPPED_FOLDER, Model
+
+SENTENCES = [
+    "A quiet triumph.",
+    "A dull and lifeless film.",
+    "How do I learn the guitar?",
+    "What is the best way to learn guitar?",
+    "The train leaves at noon.",
+]
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Model:
+    return tercet.load()
+
+
+def test_it_takes_no_more_than_its_share_of_the_package() -> None:
+    assert sum(file.stat().st_size for file in SHIPPED_FOLDER.rglob("*.safetensors")) <= 48_000_000
+
+
+def test_it_answers_all_three_tasks(shipped: Model) -> None:
+    good, bad = shipped.sentiment(SENTENCES[:2])
+    assert good.label >= 3
+    assert bad.label <= 1
+    same, other = shipped.paraphrase([(SENTENCES[2], SENTENCES[3]), (SENTENCES[2], SENTENCES[4])])
+    assert same > 0.5 > other
+    near, far = shipped.similarity([(SENTENCES[2], SENTENCES[3]), (SENTENCES[2], SENTENCES[4])])
+    assert near > 3 > 1.5 > far
+
+
+def test_it_needs_no_network_and_no_cache(tmp_path: Path) -> None:
+    command = "import tercet; print(tercet.load().sentiment(['A quiet triumph.']))"
+    environment = {
+        "PATH": "", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "TERCET_WEIGHTS": str(tmp_path),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "positive" in done.stdout
+
+
+def test_other_libraries_read_the_same_vectors(shipped: Model) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    peer = sentence_transformers.SentenceTransformer(str(SHIPPED_FOLDER), device="cpu")
+    theirs = peer.encode(SENTENCES, normalize_embeddings=True)
+    assert np.abs(theirs - shipped.embed(SENTENCES)).max() < 1e-5
+
+
+def test_int8_keeps_its_vectors(shipped: Model, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    command = ["export", "--format", "onnx-int8", "--out", str(tmp_path / "int8")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    cosines = (tercet.load(tmp_path / "int8").embed(SENTENCES) * shipped.embed(SENTENCES)).sum(1)
+    assert cosines.min() > 0.97
+
+
+def test_dev_scores_are_those_of_its_card(shipped: Model, real_data: Path) -> None:
+    tasks = shipped.info.tasks
+    sentiment = read_examples(tasks["sentiment"], "dev", real_data)
+    found = [one.label for one in shipped.sentiment(sentiment.texts[0])]
+    assert np.mean(np.asarray(found) == sentiment.labels) == pytest.approx(
+        _told("sentiment", "single"), abs=0.003
+    )
+    grades = read_examples(tasks["similarity"], "dev", real_data)
+    for gear in ("cross", "bi"):
+        said = shipped.similarity(list(zip(*grades.texts, strict=True)), mode=gear)
+        measured = pearsonr(said, grades.labels).statistic
+        assert measured == pytest.approx(_told("similarity", gear), abs=0.003)
+
+
+def _told(task: str, gear: str) -> float:
+    """The first figure of a task in the card's table."""
+    card = (SHIPPED_FOLDER / "README.md").read_text("utf-8")
+    found = re.search(rf"^\| {task} \|.*\| {gear} \| \S+ ([\d.]+)", card, re.MULTILINE)
+    assert found is not None, card
+    return float(found[1])
