@@ -8,6 +8,13 @@ def test_phrases_of_held_out_sentences_are_left_out() -> None:
     assert rows_apart([phrases], [["A quiet triumph", "so long"]]).tolist() == [4, 5]
 
 
+def test_brackets_are_the_same_however_they_are_written() -> None:
+    phrases = ["( a quiet )", "-LRB- a quiet -RRB-", "a quiet", "( loud )"]
+    held_out = ["-LRB- A quiet -RRB- triumph"]
+    assert rows_apart([phrases], [held_out]).tolist() == [3]
+    assert rows_not_in([phrases], [["( A Quiet )"]]).tolist() == [2, 3]
+
+
 def test_only_the_same_pair_is_left_out() -> None:
     first, second = ["a b", "a b", "c"], ["c", "d", "a b"]
     assert rows_apart([first, second], [["A b"], ["C"]]).tolist() == [1, 2]
