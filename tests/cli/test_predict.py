@@ -174,6 +174,15 @@ def test_bad_standard_input_is_named_by_its_line(predict) -> None:
     assert (code, "standard input line 2: is not UTF-8" in talk) == (2, True)
 
 
-def test_without_a_model_it_says_so(predict) -> None:
+def test_without_a_model_the_one_that_ships_answers(predict) -> None:
+    code, lines, _ = predict("sentiment", "--text", "A quiet triumph.", model=False)
+    assert code == 0
+    assert "positive" in str(lines)
+
+
+def test_without_a_model_where_none_ships_it_says_so(
+    predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
     code, _, talk = predict("sentiment", "--text", "a", model=False)
     assert (code, "give a model folder" in talk) == (2, True)
