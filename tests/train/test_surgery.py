@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
+from torchjd import aggregation as torchjd
 
 from tercet.errors import TercetError
 from tercet.specs import Surgery
@@ -17,8 +18,8 @@ from tercet.train.surgery import Surgeon, cosines
 PLAIN: list[Surgery] = ["pcgrad", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
 
 
-def gramian(seed: int, tasks: int = 3) -> Tensor:
-    gradients = torch.randn(tasks, 8, generator=torch.Generator().manual_seed(seed))
+def gramian(seed: int, tasks: int = 3, width: int = 8) -> Tensor:
+    gradients = torch.randn(tasks, width, generator=torch.Generator().manual_seed(seed))
     return gradients @ gradients.T
 
 
@@ -61,6 +62,24 @@ def test_tasks_that_agree_are_not_set_against_each_other(name: Surgery) -> None:
     found = Surgeon(name).weights(torch.tensor([[1.0, 0.5], [0.5, 1.0]]))
     assert (found > 0).all()
     torch.testing.assert_close(found[0], found[1])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 1000), st.integers(1, 6), st.sampled_from([2, 3, 8]))
+def test_pcgrad_gives_what_torchjd_gives(seed: int, tasks: int, width: int) -> None:
+    # Many tasks in few dimensions: a gradient may come to oppose the one that it began as.
+    matrix = gramian(seed, tasks, width)
+    torch.manual_seed(seed)
+    expected = torchjd.PCGradWeighting()(matrix)
+    torch.manual_seed(seed)
+    found = Surgeon("pcgrad").weights(matrix)
+    torch.testing.assert_close(found, expected)
+
+
+def test_pcgrad_leaves_tasks_without_gradient_alone() -> None:
+    matrix = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, -0.5], [0.0, -0.5, 1.0]])
+    found = Surgeon("pcgrad").weights(matrix)
+    torch.testing.assert_close(found, torch.tensor([1.0, 1.5, 1.5]))
 
 
 def test_pcgrad_takes_conflict_out() -> None:

@@ -1,6 +1,7 @@
 """Gradient surgery: the weights with which the tasks' gradients are added up.
 
-The algorithms are torchjd's; they see only the small matrix of inner products.
+The algorithms are torchjd's; they see only the small matrix of inner products. PCGrad alone is our
+own: torchjd's reads that matrix on the CPU, and a GPU then idles until the next step is queued.
 """
 
 from __future__ import annotations
@@ -24,8 +25,31 @@ def _from_torchjd(name: str, **options: float) -> Callable[[], nn.Module]:
     return build
 
 
+class PCGradWeighting(nn.Module):
+    """PCGrad without a branch, so that nothing waits for its inner products.
+
+    It draws the orders that torchjd's draws, and gives the same weights.
+    """
+
+    def forward(self, gramian: Tensor) -> Tensor:
+        """Gram matrix [tasks, tasks] to weights [tasks]."""
+        tasks, device = len(gramian), gramian.device
+        drawn = torch.stack([torch.randperm(tasks) for _ in range(tasks)], dim=1)
+        if device.type == "cuda":
+            drawn = drawn.pin_memory().to(device, non_blocking=True)
+        own = torch.arange(tasks, device=device)
+        weights = torch.eye(tasks, device=device, dtype=gramian.dtype)
+        # Row i makes up the gradient of task i, once it has met the tasks before in its order.
+        for other in drawn:
+            products = (gramian[other] * weights).sum(dim=1)
+            opposed = (products < 0.0) & (other != own)
+            taken = torch.where(opposed, products / gramian.diagonal()[other], 0.0)
+            weights.scatter_add_(1, other[:, None], -taken[:, None])
+        return weights.sum(dim=0)
+
+
 _BUILDERS: dict[Surgery, Callable[[], nn.Module]] = {
-    "pcgrad": _from_torchjd("PCGradWeighting"),
+    "pcgrad": PCGradWeighting,
     "gradvac": _from_torchjd("GradVacWeighting"),
     "upgrad": _from_torchjd("UPGradWeighting"),
     # CAGrad's own paper recommends c = 0.5 for its supervised tasks.
