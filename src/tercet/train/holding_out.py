@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 
 # How trees write brackets, and with them SST's sentences, while its phrases have plain ones.
-BRACKETS = {"-lrb-": "(", "-rrb-": ")"}
+_BRACKETS = {"-lrb-": "(", "-rrb-": ")"}
 
 
 def rows_apart(texts: Sequence[list[str]], held_out: Sequence[list[str]]) -> Rows:
@@ -42,7 +42,7 @@ def rows_not_in(texts: Sequence[list[str]], known: Sequence[list[str]]) -> Rows:
 
 
 def _words(row: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(BRACKETS.get(word, word) for word in text.lower().split()) for text in row)
+    return tuple(tuple(_BRACKETS.get(word, word) for word in text.lower().split()) for text in row)
 
 
 def _parts(words: tuple[str, ...], lengths: set[int]) -> set[tuple[str, ...]]:
