@@ -22,6 +22,7 @@ from tercet.train.journal import Journal, StepRecord
 from tercet.train.listener import Listener
 from tercet.train.losses import Losses
 from tercet.train.needs import neediest
+from tercet.train.pace import Pace
 from tercet.train.parts import choose_trainable, rate, set_modes
 from tercet.train.schedule import Plan, Subset
 from tercet.train.surgery import Surgeon
@@ -134,6 +135,7 @@ class Loop:
             if backward.surgeon is not None:
                 backward.surgeon.restore(start.surgery)
         average = Average(optimiser, decay=stage.average) if stage.average is not None else None
+        pace = Pace.on(self.world.device)
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
             factor = rate(stage.optimiser, step=step, steps=len(plan))
@@ -142,6 +144,7 @@ class Loop:
             norm = update(factor=factor, tasks=frozenset(draw.task for draw in draws))
             if average is not None:
                 average.update(step=step)
+            pace.step()
             self.position = replace(self.position, step=step + 1, total=self.position.total + 1)
             self.journal.step(
                 StepRecord(
