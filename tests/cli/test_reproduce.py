@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tercet.cli.app import main
+from tercet.nn.fingerprint import fingerprint
+from tercet.nn.folder import load_encoder
 
 
 def test_experiments_run_resume_and_fail_alone(
@@ -33,7 +35,10 @@ def test_experiments_run_resume_and_fail_alone(
         told.append(capsys.readouterr())
     assert told[0].out.strip() == str(out / "table.md")
     assert "sbert/cfimdb-finetune with seed 11711 failed: " in told[0].err
-    rows = json.loads((out / "table.json").read_text())["rows"]
+    table = json.loads((out / "table.json").read_text())
+    start = f"{tiny_encoder} {fingerprint(load_encoder(tiny_encoder))}"
+    assert table["facts"]["weights at the start"] == start
+    rows = table["rows"]
     assert [row["name"] for row in rows] == names
     assert rows[0]["published"] == {"similarity": 0.62}
     assert len(rows[0]["measured"]["similarity"]["values"]) == 1

@@ -1,4 +1,4 @@
-"""What can go wrong while training: losses that explode, and disks that fill up."""
+"""What can go wrong while training: losses that explode, disks that fill up, other weights."""
 
 from __future__ import annotations
 
@@ -135,3 +135,25 @@ def assert_resumes_to(whole: Path, out: Path, ended: Any) -> None:
 
 def mount(*arguments: object) -> int:
     return subprocess.run(["mount", *map(str, arguments)], capture_output=True).returncode
+
+
+def test_other_weights_under_a_known_name_are_refused(
+    here: Any,
+    recipe: Path,
+    train_arguments: Any,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table that names an encoder must not be of another."""
+    shelf = tmp_path / "shelf"
+    stand_in = shutil.copytree(tiny_encoder, shelf / "all-minilm-l6-v2")
+    monkeypatch.setenv("TERCET_WEIGHTS", str(shelf))
+    out = tmp_path / "run"
+    named = ("--set", "encoder.name=all-MiniLM-L6-v2")
+    ended = here(*train_arguments(recipe, out, *named))
+    assert ended.code == 2
+    assert ended.err.splitlines()[-1].startswith(f"error: {stand_in} holds other weights than ")
+    assert not out.exists()
+    itself = here(*train_arguments(recipe, out, "--set", f"encoder.name={stand_in}"))
+    assert itself.code == 0, itself.err

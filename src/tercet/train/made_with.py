@@ -9,12 +9,13 @@ import torch
 import tercet
 
 
-def made_with(device: torch.device) -> dict[str, str]:
-    """The versions and the machine, each in words."""
+def made_with(device: torch.device, *, weights: str) -> dict[str, str]:
+    """The versions, the machine and the weights that a run began with, each in words."""
     return {
         "tercet": tercet.__version__,
         "torch": torch.__version__,
         "machine": machine(device),
+        "weights": weights,
     }
 
 

@@ -22,6 +22,7 @@ from tercet.model import Model
 from tercet.model_card import Metrics, ModelInfo
 from tercet.model_folder import Parts, save_model_folder
 from tercet.network import Network
+from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec
@@ -82,6 +83,8 @@ class Run:
         self.listener = listener if world.leads else Silent()
         self._newest: Metrics | None = None
         """The last scores of all dev rows."""
+        self._weights = ""
+        """The encoder's name, and the fingerprint of the weights that the run began with."""
 
     def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
         with self.world.in_step():
@@ -141,6 +144,9 @@ class Run:
         encoder = load_encoder(
             folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout
         )
+        found = fingerprint(encoder)
+        weights.check_known(spec.name, fingerprint=found)
+        self._weights = f"{spec.name} {found}"
         tokenizer.check_fits(encoder.config.vocabulary)
         if spec.max_tokens > encoder.config.max_tokens:
             raise TercetError(
@@ -337,7 +343,7 @@ class Run:
             "score": position.best,
             "dev": metrics,
             "rows": {name: len(table) for name, table in dev.items()},
-            "made_with": made_with(self.world.device),
+            "made_with": made_with(self.world.device, weights=self._weights),
         }
         self.folder.finish(summary, kept=position.kept)
         self.listener.say(f"The model is the one after step {kept} of {position.total}.")
