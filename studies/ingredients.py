@@ -107,7 +107,6 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no NLI pairs": without_task("nli"),
         "no pairs of plain sentences": without_task("made"),
         "vectors not kept close": without_task("vectors"),
-        "no R-Drop": without_r_drop,
         "no average of weights": without_average,
         "usual dropout": with_usual_dropout,
         "no prior": without_prior,
