@@ -205,6 +205,20 @@ def test_a_teacher_that_does_not_fit_is_told(
         ask("sentiment", taught(SENTIMENT, teachers[0], **keys), sample_data)
 
 
+def test_other_weights_under_a_known_name_teach_nothing(
+    tiny_encoder: Path, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(tiny_encoder, tmp_path / "shelf" / "all-minilm-l6-v2")
+    monkeypatch.setenv("TERCET_WEIGHTS", str(tmp_path / "shelf"))
+    block: dict[str, Any] = {
+        "data": {"layout": "cs224n-quora", "limit": 9},
+        "bi": {"objective": {"kind": "teacher-vectors"}},
+        "teacher": {"folder": "all-minilm-l6-v2"},
+    }
+    with pytest.raises(TercetError, match=r"`kept`: .* holds other weights than all-minilm-l6-v2"):
+        ask("kept", block, sample_data)
+
+
 def test_an_absent_teacher_is_told_with_its_recipe(sample_data: Path) -> None:
     block = taught(SENTIMENT, "runs/absent/one", recipe="tercet/base")
     with pytest.raises(TercetError, match=r"`sentiment` \(recipe tercet/base makes it\): There is"):

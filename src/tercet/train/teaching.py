@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tercet import weights
 from tercet.data.cache import Stored, cached, default_folder
 from tercet.errors import TercetError
 from tercet.infer.engine import Engine
 from tercet.model import Model, load
+from tercet.nn.fingerprint import fingerprint
 from tercet.specs import Gear, TaskSpec, TeacherSpec
 from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
@@ -37,6 +39,7 @@ class _Teacher:
     def load(cls, folder: str, *, device: torch.device) -> _Teacher:
         model = load(folder, device=str(device))
         info, network = model.info, model.network
+        weights.check_known(folder, fingerprint=fingerprint(network.encoder))
         reading = f"{model.tokenizer.fingerprint} {info.max_tokens} {info.lower_case}"
         key = [reading, info.pooling, repr(network.encoder.config), hash_tensors(network)]
         return cls(folder, model, key)
