@@ -119,7 +119,7 @@ def check_known(name: str, *, fingerprint: str) -> None:
     if (right := REGISTRY[known].fingerprint) != fingerprint:
         raise TercetError(
             f"{present(known)} holds other weights than {known}'s (fingerprint {fingerprint}, not "
-            f"{right}): put those there, or name the folder itself as the encoder."
+            f"{right}): put those there, or give that folder's path instead of the name."
         )
 
 
