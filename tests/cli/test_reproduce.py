@@ -22,7 +22,7 @@ def test_experiments_run_resume_and_fail_alone(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     out = tmp_path / "out"
     # The sample has no CFIMDB, so the second cannot train.
-    names = ["siamese/sts-mse", "sbert/cfimdb-finetune"]
+    names = ["sbert/cfimdb-finetune", "siamese/sts-mse"]
     options = ["--encoder", tiny_encoder, "--data", sample_data, "--out", out, "--jobs", 2]
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
     told = []
@@ -40,9 +40,9 @@ def test_experiments_run_resume_and_fail_alone(
     assert table["facts"]["weights at the start"] == start
     rows = table["rows"]
     assert [row["name"] for row in rows] == names
-    assert rows[0]["published"] == {"similarity": 0.62}
-    assert len(rows[0]["measured"]["similarity"]["values"]) == 1
-    assert "ids-cfimdb-train.csv" in rows[1]["failures"][0]
+    assert "ids-cfimdb-train.csv" in rows[0]["failures"][0]
+    assert rows[1]["published"] == {"similarity": 0.62}
+    assert len(rows[1]["measured"]["similarity"]["values"]) == 1
     assert (out / "figure.svg").is_file()
     # The second call found the first one's run finished.
     log = out / "logs" / "siamese" / "sts-mse" / "seed-11711.txt"

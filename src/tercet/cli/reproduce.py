@@ -40,17 +40,18 @@ def reproduce(
 ) -> None:
     """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
 
-    Called again, it goes on where it stopped; an experiment that fails is a row with its reason.
+    Called again, it goes on where it stopped, and rows of earlier calls with the same --out stay.
+    An experiment that fails is a row with its reason.
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """
     from tercet.reproduce.facts import facts_of
     from tercet.reproduce.figure import draw
-    from tercet.reproduce.runs import choose, run_all
+    from tercet.reproduce.runs import choose, run_all, with_earlier
     from tercet.reproduce.table import build_rows, write_table
 
     chosen = choose(names or [])
-    every = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
+    own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
     out.mkdir(parents=True, exist_ok=True)
 
     def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
@@ -58,8 +59,8 @@ def reproduce(
         one = outcome.experiment
         say(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
         # Again after each, so that what is done is told whatever happens to the rest.
-        facts = facts_of(outcomes, out, encoder=encoder, changes=changes or [])
-        write_table(build_rows(outcomes, out), out, facts=facts)
+        every = with_earlier(outcomes, out)
+        write_table(build_rows(every, out), out, facts=facts_of(every, out))
 
     outcomes = run_all(
         chosen,
@@ -67,9 +68,9 @@ def reproduce(
         out=out,
         seeds=seeds,
         jobs=jobs,
-        changes=every,
+        changes=own,
         from_scratch=from_scratch,
         tell=tell,
     )
-    draw(build_rows(outcomes, out), out / "figure.svg")
+    draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")
     print(out / "table.md")

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from tercet.reproduce.runs import Outcome
+from tercet.recipe import Recipe, find_bundled
+from tercet.reproduce.runs import Experiment, Outcome
 
 
-def facts_of(
-    outcomes: Sequence[Outcome], out: Path, *, encoder: str | None, changes: Sequence[str]
-) -> dict[str, str]:
-    """Encoder, changes, versions and machines of all experiments that are done, each in words."""
-    made = _made_with(outcomes, out)
+def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
+    """Encoders, changes, versions and machines of all experiments that are done, each in words.
+
+    All of it is read from the runs: a folder may hold those of several calls.
+    """
+    done = [outcome.experiment for outcome in outcomes if outcome.reason is None]
+    made = [_made_with(one.folder(out)) for one in done]
+    recipes = [Recipe.load(one.folder(out) / "recipe.toml") for one in done]
     return {
-        "encoder": encoder or "as each recipe names it",
+        "encoder": _distinct(recipe.encoder.name for recipe in recipes),
         # Runs of early versions do not say which weights they began with.
         "weights at the start": _distinct(one.get("weights", "not recorded") for one in made),
-        "changes": ", ".join(changes) or "none",
+        "changes": _shared(map(_changes, done, recipes), runs=len(done)),
         "made with": _distinct(
             f"{one['machine']} (tercet {one['tercet']}, torch {one['torch']})" for one in made
         ),
@@ -27,10 +34,55 @@ def facts_of(
     }
 
 
-def _made_with(outcomes: Sequence[Outcome], out: Path) -> list[dict[str, str]]:
-    """What every experiment that is done says that it was made with."""
-    done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
-    return [json.loads((run / "summary.json").read_text("utf-8"))["made_with"] for run in done]
+def _made_with(run: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads((run / "summary.json").read_text("utf-8"))["made_with"]
+    return found
+
+
+def _changes(experiment: Experiment, recipe: Recipe) -> set[str]:
+    """`a.b=c` of every key in which a run's recipe is not the package's.
+
+    Seed, encoder and where its teachers lay are told elsewhere, or nobody's concern.
+    """
+    ours, theirs = _plain(experiment.name), dict(_flat(recipe))
+    taught = [key.removesuffix(".recipe") for key in ours if key.endswith("teacher.recipe")]
+    told = {"seed", "encoder.name", *(f"{teacher}.folder" for teacher in taught)}
+    keys = (ours.keys() | theirs.keys()) - told
+    changed = {key for key in keys if ours.get(key) != theirs.get(key)}
+    return {f"{key}={theirs.get(key, 'unset')}" for key in changed}
+
+
+@cache
+def _plain(name: str) -> dict[str, str]:
+    return dict(_flat(find_bundled(name).parse()))
+
+
+def _flat(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Every value that is set, as JSON, under its path."""
+    return _leaves(recipe.model_dump(mode="json", exclude_none=True), "")
+
+
+def _leaves(node: Any, path: str) -> Iterator[tuple[str, str]]:
+    inner = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in inner:
+        if isinstance(value, dict) or (isinstance(value, list) and _has_tables(value)):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", json.dumps(value)
+
+
+def _has_tables(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) for item in items)
+
+
+def _shared(changes: Iterable[set[str]], *, runs: int) -> str:
+    """All changes; of one that not every run has, in how many."""
+    count = Counter(change for found in changes for change in found)
+    told = (
+        change if times == runs else f"{change} ({times} of {runs} runs)"
+        for change, times in sorted(count.items())
+    )
+    return ", ".join(told) or "none"
 
 
 def _distinct(words: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +57,19 @@ def choose(names: Sequence[str]) -> list[str]:
             )
         chosen += [one for one in found if one not in chosen]
     return chosen
+
+
+def with_earlier(outcomes: Sequence[Outcome], out: Path) -> list[Outcome]:
+    """These outcomes and those of all runs that earlier calls finished under `out`, by name.
+
+    A run that this call has an outcome for is not told twice.
+    """
+    known = {outcome.experiment: outcome for outcome in outcomes}
+    for recipe in bundled():
+        for summary in (out / "runs" / recipe.name).glob("seed-*/summary.json"):
+            one = Experiment(recipe.name, int(summary.parent.name.removeprefix("seed-")))
+            known.setdefault(one, Outcome(one, None))
+    return sorted(known.values(), key=lambda outcome: astuple(outcome.experiment))
 
 
 def run_all(
