@@ -105,7 +105,8 @@ def draw(found: dict[str, list[Score]], *, steps: int) -> Figure:
         for third in (1, 2):
             panel.axvline(third * steps / 3, color="gray", linestyle=":")
     panels[0].set_ylabel("on dev: accuracy, Pearson")
-    panels[-1].legend(loc="lower right")
+    lines, tasks = panels[0].get_legend_handles_labels()
+    figure.legend(lines, tasks, loc="outside lower center", ncols=len(tasks))
     return figure
 
 
