@@ -107,6 +107,14 @@ def test_the_folder_holds_no_pickle_and_names_no_machine(encoder: Path, tmp_path
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
 
 
+def test_another_user_may_read_what_was_saved(tiny_encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "neighbour").touch()
+    usual = (tmp_path / "neighbour").stat().st_mode
+    build(tiny_encoder, pooling="pooler").save(tmp_path / "model")
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert {path.stat().st_mode for path in files} == {usual}
+
+
 def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path) -> None:
     figures = {"similarity": {"bi": {"pearson": 0.8125, "spearman": None}}}
     build(tiny_encoder, metrics=figures, recipe="tercet/quick").save(tmp_path / "model")

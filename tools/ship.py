@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from tercet.model import SHIPPED_FOLDER, load
+from tercet.nn.folder import save_tensors
 
 MOST_BYTES = 48_000_000
 CARD = Path(__file__).with_name("card.md")
@@ -37,7 +38,7 @@ def halve(file: Path) -> int:
     """Write a file's numbers in fp16; its size then."""
     tensors = load_file(file)
     halved = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
-    save_file(halved, file, metadata={"format": "pt"})
+    save_tensors(halved, file)
     return file.stat().st_size
 
 

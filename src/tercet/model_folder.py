@@ -143,15 +143,13 @@ def _sync(folder: Path) -> None:
 
 
 def _write(folder: Path, parts: Parts) -> None:
-    from safetensors.torch import save_file
-
-    from tercet.nn.folder import save_encoder
+    from tercet.nn.folder import save_encoder, save_tensors
 
     network, tokenizer, info = parts
     save_encoder(network.encoder, folder)
     tokenizer.save(folder)
     heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
-    save_file(heads, folder / HEADS_FILE, metadata={"format": "pt"})
+    save_tensors(heads, folder / HEADS_FILE)
     write_info(folder / INFO_FILE, info)
     _write_modules(folder, network, info)
     card = model_card(info, config=network.encoder.config)
@@ -202,7 +200,7 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
 
 
 def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
-    from safetensors.torch import save_file
+    from tercet.nn.folder import save_tensors
 
     pooler = network.encoder.pooler
     assert pooler is not None
@@ -220,7 +218,7 @@ def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
         "linear.weight": _stored(pooler.dense.weight),
         "linear.bias": _stored(pooler.dense.bias),
     }
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_tensors(weights, folder / "model.safetensors")
 
 
 def _stored(tensor: Tensor) -> Tensor:

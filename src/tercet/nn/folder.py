@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -79,8 +80,20 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TercetError(f"{folder} cannot be made: {error.strerror}") from None
-    _write(folder / WEIGHTS_FILE, lambda path: save_file(tensors, path, metadata={"format": "pt"}))
+    _write(folder / WEIGHTS_FILE, lambda path: save_tensors(tensors, path))
     _write(folder / CONFIG_FILE, lambda path: _write_text(path, text))
+
+
+def save_tensors(tensors: dict[str, Tensor], file: Path) -> None:
+    """Write a safetensors file that whoever may read its neighbours may read.
+
+    By itself the library leaves one for its owner alone, and a server that runs as another user
+    could not load the model.
+    """
+    file.touch()
+    mode = stat.S_IMODE(file.stat().st_mode)
+    save_file(tensors, file, metadata={"format": "pt"})
+    file.chmod(mode)
 
 
 def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
