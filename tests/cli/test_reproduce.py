@@ -25,16 +25,19 @@ def test_experiments_run_resume_and_fail_alone(
     names = ["sbert/cfimdb-finetune", "siamese/sts-mse"]
     options = ["--encoder", tiny_encoder, "--data", sample_data, "--out", out, "--jobs", 2]
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
-    told = []
-    for _ in range(2):
+
+    def reproduce(names: list[str]) -> None:
         arguments = ["tercet", "reproduce", *names, *options, *changes]
         monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 0
-        told.append(capsys.readouterr())
-    assert told[0].out.strip() == str(out / "table.md")
-    assert "sbert/cfimdb-finetune with seed 11711 failed: " in told[0].err
+
+    reproduce(names)
+    told = capsys.readouterr()
+    assert told.out.strip() == str(out / "table.md")
+    assert "sbert/cfimdb-finetune with seed 11711 failed: " in told.err
+    reproduce(names)
     table = json.loads((out / "table.json").read_text())
     start = f"{tiny_encoder} {fingerprint(load_encoder(tiny_encoder))}"
     assert table["facts"]["weights at the start"] == start
@@ -47,3 +50,8 @@ def test_experiments_run_resume_and_fail_alone(
     # The second call found the first one's run finished.
     log = out / "logs" / "siamese" / "sts-mse" / "seed-11711.txt"
     assert "is finished" in log.read_text()
+    # A third one, of another name, keeps both rows, the failed one with its reason.
+    reproduce(["siamese/sts-l1"])
+    later = json.loads((out / "table.json").read_text())["rows"]
+    assert [row["name"] for row in later] == [names[0], "siamese/sts-l1", names[1]]
+    assert [later[0], later[2]] == rows

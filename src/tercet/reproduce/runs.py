@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -34,6 +35,10 @@ class Experiment:
         """What it said."""
         return out / "logs" / self.name / f"seed-{self.seed}.txt"
 
+    def failure(self, out: Path) -> Path:
+        """Why it failed, when it last did."""
+        return self.log(out).with_suffix(".failure.txt")
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -60,16 +65,22 @@ def choose(names: Sequence[str]) -> list[str]:
 
 
 def with_earlier(outcomes: Sequence[Outcome], out: Path) -> list[Outcome]:
-    """These outcomes and those of all runs that earlier calls finished under `out`, by name.
+    """These outcomes and those of all experiments that earlier calls ran under `out`, by name.
 
-    A run that this call has an outcome for is not told twice.
+    An experiment that this call has an outcome for is not told twice.
     """
     known = {outcome.experiment: outcome for outcome in outcomes}
     for recipe in bundled():
-        for summary in (out / "runs" / recipe.name).glob("seed-*/summary.json"):
-            one = Experiment(recipe.name, int(summary.parent.name.removeprefix("seed-")))
+        for one in _seeds(recipe.name, out, "runs/{}/seed-*/summary.json"):
             known.setdefault(one, Outcome(one, None))
+        for one in _seeds(recipe.name, out, "logs/{}/seed-*.failure.txt"):
+            known.setdefault(one, Outcome(one, one.failure(out).read_text("utf-8")))
     return sorted(known.values(), key=lambda outcome: astuple(outcome.experiment))
+
+
+def _seeds(name: str, out: Path, pattern: str) -> Iterator[Experiment]:
+    for file in out.glob(pattern.format(name)):
+        yield Experiment(name, int(re.findall(r"seed-(\d+)", str(file))[-1]))
 
 
 def run_all(
@@ -174,6 +185,7 @@ def _at_once(
 def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str]) -> Outcome:
     log = experiment.log(out)
     log.parent.mkdir(parents=True, exist_ok=True)
+    experiment.failure(out).unlink(missing_ok=True)
     folder = experiment.folder(out)
     command = [sys.executable, "-m", "tercet", "train", experiment.name, "--resume"]
     command += ["--data", str(data), "--out", str(folder), "--set", f"seed={experiment.seed}"]
@@ -181,7 +193,11 @@ def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str
         command += ["--set", change]
     with log.open("wb") as stream:
         ended = subprocess.run(command, stdout=stream, stderr=stream, check=False)
-    return Outcome(experiment, None if ended.returncode == 0 else _reason(log, ended.returncode))
+    if ended.returncode == 0:
+        return Outcome(experiment, None)
+    reason = _reason(log, ended.returncode)
+    experiment.failure(out).write_text(reason, "utf-8")
+    return Outcome(experiment, reason)
 
 
 def _reason(log: Path, code: int) -> str:
