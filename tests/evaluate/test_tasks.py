@@ -13,7 +13,7 @@ from tercet.errors import TercetError
 from tercet.evaluate.results import overall_of, score_of
 from tercet.evaluate.tasks import evaluate_tasks, score_tables
 from tercet.model import Model
-from tercet.model_card import ModelInfo
+from tercet.model_card import Metrics, ModelInfo
 from tercet.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
@@ -118,6 +118,15 @@ def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> Non
     assert result.overall["mean-shifted"] == pytest.approx(np.mean(chosen))
 
 
+def flat(metrics: Metrics) -> dict[tuple[str, str, str], float | None]:
+    return {
+        (task, gear, metric): value
+        for task, gears in metrics.items()
+        for gear, found in gears.items()
+        for metric, value in found.items()
+    }
+
+
 def test_scores_inside_training_are_the_same_figures(model, sample_data: Path) -> None:
     specs = {name: task for name, task in TASKS.items() if task.predicts}
     tables = {
@@ -138,7 +147,9 @@ def test_scores_inside_training_are_the_same_figures(model, sample_data: Path) -
     assert model.network.training
     assert told[-1] == (80, 80)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert metrics == evaluate_tasks(model, sample_data, rows=20, intervals=False).metrics
+    # To rounding: threads share out batches otherwise than training does.
+    outside = evaluate_tasks(model, sample_data, rows=20, intervals=False).metrics
+    assert flat(metrics) == pytest.approx(flat(outside), rel=1e-6)
     assert score_of(metrics, TASKS, "mean") == overall_of(metrics, TASKS)["mean"]
     spearman = metrics["similarity"]["cross"]["spearman"]
     assert score_of(metrics, TASKS, "similarity.spearman") == spearman
