@@ -139,9 +139,15 @@ def test_only_one_output_is_shifted() -> None:
     assert fit_scaling(outputs, np.zeros(50, int), shifted=True).shift == 0.0
 
 
-def test_a_temperature_stays_within_bounds_where_every_row_is_right() -> None:
-    right, wrong = (fit_scaling([[3.0, 0.0], [0.0, 3.0]], labels) for labels in ([0, 1], [1, 0]))
-    assert 0.05 <= right.temperature < 0.1
+@pytest.mark.parametrize(("rows", "most"), [(2, 0.84), (9, 0.96), (300, 0.999)])
+def test_a_few_rows_that_are_all_right_do_not_make_it_certain(rows: int, most: float) -> None:
+    outputs = np.tile([3.0, 0.0], (rows, 1))
+    found = fit_scaling(outputs, np.zeros(rows, int))
+    assert rows / (rows + 1) < softmax(np.array([3.0, 0.0]) / found.temperature)[0] < most
+
+
+def test_a_temperature_stays_within_bounds_where_every_row_is_wrong() -> None:
+    wrong = fit_scaling([[3.0, 0.0], [0.0, 3.0]], [1, 0])
     assert 19 < wrong.temperature <= 20
     assert abs(fit_scaling([[3.0], [-3.0]], [1, 1], shifted=True).shift) <= 10
     with pytest.raises(TercetError, match="needs rows"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +49,20 @@ def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
             return tuple(names[lower.index(name)] for name in known)
     if len(names) == 1:
         return (1,)
-    shown = ", ".join(f"`{name}`" for name in names[:20])
+    shown = ", ".join(_shown(names, path)[:20])
     raise TercetError(
         f"{path}: cannot tell which columns are texts; name them, by name or number: {shown}."
     )
+
+
+def _shown(names: Sequence[str], path: Path) -> list[str]:
+    """Columns for a message: those without names with what their first line holds."""
+    if not all(name.isdecimal() for name in names):
+        return [f"`{name}`" for name in names]
+    first = column_names(path, Reading(header=True))
+    return [
+        f"{name} ({textwrap.shorten(cell, 30)!r})" for name, cell in zip(names, first, strict=True)
+    ]
 
 
 def _layout_of(path: Path) -> Layout | None:

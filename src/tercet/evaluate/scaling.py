@@ -18,7 +18,7 @@ from tercet.model_card import ModelInfo
 from tercet.specs import Gear, Scaling, TaskSpec
 
 BOUNDS = (0.05, 20.0)
-"""Fits stay between them: where all rows are right, ever smaller temperatures fit better."""
+"""Fits stay between them: where all rows are wrong, ever greater temperatures fit better."""
 MOST_SHIFT = 10.0
 DEV_SHARE = 0.5
 """Of dev rows, where training left none of its own out: scalings are judged on the others."""
@@ -30,10 +30,12 @@ def fit_scaling(
 ) -> Scaling:
     """The scaling with the least negative log-likelihood of the labels.
 
+    Labels count as a little less than certain: a few rows that are all right, or all of one class,
+    say little of others.
+
     outputs: a head's, [n, classes], or [n, 1] for class 1
     labels: class numbers [n]
-    shifted: whether outputs [n, 1] may be shifted too (Platt, 1999); labels then count as his
-        targets do, a little less than certain, so that a few rows cannot shift them far
+    shifted: whether outputs [n, 1] may be shifted too (Platt, 1999); targets are then as his
     prior: of class 1, where its share of these labels is another: rows then count accordingly
     """
     from scipy.optimize import minimize
@@ -45,9 +47,8 @@ def fit_scaling(
     shifted = shifted and raw.shape[1] == 1
     if raw.shape[1] == 1:
         raw = np.concatenate([np.zeros_like(raw), raw], axis=1)
-    targets = np.eye(raw.shape[1])[classes]
-    if shifted:
-        targets = _less_certain(targets)
+    certain = np.eye(raw.shape[1])[classes]
+    targets = _less_certain(certain) if shifted else _with_an_open_one(certain)
     weights = np.ones(len(classes)) if prior is None else _as_in(prior, classes)
     weights /= weights.sum()
 
@@ -77,6 +78,13 @@ def _less_certain(targets: NDArray[np.float64]) -> NDArray[np.float64]:
     own, other = (rows + 1) / (rows + 2), 1 / (rows + 2)
     softened: NDArray[np.float64] = targets * own + (1 - targets) * other[::-1]
     return softened
+
+
+def _with_an_open_one(targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As if one row more might have been of any class, spread over all; targets [n, classes]."""
+    rows, classes = targets.shape
+    opened: NDArray[np.float64] = (targets * rows + 1 / classes) / (rows + 1)
+    return opened
 
 
 def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:

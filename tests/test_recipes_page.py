@@ -1,0 +1,64 @@
+"""docs/recipes.md: its example trains as it stands, and no kind of part is left out."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import tercet
+from tercet.recipe import Recipe
+from tercet.specs import Feature, HeadSpec, ObjectiveSpec, ScheduleSpec, Surgery
+from tercet.train.listener import Silent
+from tercet.train.run import train_recipe
+
+PAGE = (Path(__file__).parents[1] / "docs" / "recipes.md").read_text("utf-8")
+TICKETS = {
+    "billing": "The invoice is wrong.",
+    "delivery": "Where is it?",
+    "returns": "I send it back.",
+}
+QUESTIONS = [("Where is it?", "When does it come?", "yes"), ("Where is it?", "Who am I?", "no")]
+
+
+def example() -> dict[str, Any]:
+    (found,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    return tomllib.loads(found)
+
+
+def write(path: Path, rows: list[tuple[str, ...]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
+    tree = example()
+    tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+    tickets = [(f"{text} {number}", team) for team, text in TICKETS.items() for number in range(9)]
+    for end in ("", "-dev"):
+        write(tmp_path / f"tickets{end}.csv", [("text", "team"), *tickets])
+        write(tmp_path / f"questions{end}.csv", [("question", "other", "same"), *QUESTIONS * 6])
+    recipe = Recipe.from_tree(tree, where="docs/recipes.md")
+    result = train_recipe(recipe, data=tmp_path, out=tmp_path / "run", listener=Silent())
+    assert result is not None
+    assert result.dev.keys() == {"team", "same"}
+    model = tercet.load(tmp_path / "run")
+    (told,) = model.predict("team", ["My parcel never came."])
+    assert told.name in TICKETS
+    assert len(model.predict("same", [("Where is my parcel?", "When will it come?")])) == 1
+
+
+@pytest.mark.parametrize("union", [HeadSpec, ObjectiveSpec])
+def test_all_heads_and_objectives_are_named(union: Any) -> None:
+    kinds = [spec.model_fields["kind"].default for spec in get_args(get_args(union)[0])]
+    assert len(kinds) > 5
+    assert [kind for kind in kinds if f"`{kind}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("names", [ScheduleSpec.model_fields["kind"].annotation, Surgery, Feature])
+def test_all_schedules_surgeries_and_features_are_named(names: Any) -> None:
+    assert [name for name in get_args(names) if f"`{name}`" not in PAGE] == []
