@@ -25,6 +25,22 @@ def test_what_a_task_gets_right_and_mixes_up(document) -> None:
     }
 
 
+def test_a_task_that_is_all_right_or_says_one_class_only(document) -> None:
+    found = document()
+    blocks = found["suites"]["tasks"]["tasks"]
+    blocks["sentiment"]["gears"]["single"] |= {
+        "labels": [0, 1],
+        "predictions": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+    }
+    blocks["paraphrase"]["gears"]["bi"] |= {
+        "labels": [0, 1],
+        "predictions": [[0.6, 0.4], [0.9, 0.1]],
+    }
+    told = findings(found)
+    assert told["sentiment"].startswith("100% of rows are right. It is about as sure")
+    assert told["paraphrase"].startswith("50% of rows are right. It never says paraphrase. It is")
+
+
 def test_what_suites_found(document, suites) -> None:
     found = document()
     found["suites"] = suites

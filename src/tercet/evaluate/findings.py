@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tercet.evaluate.answers import Answers, Document, answers_of, tasks_of
 from tercet.evaluate.details import confidence, confusion
@@ -42,23 +43,29 @@ def _answered(answers: Answers) -> Iterator[str]:
         return
     names = answers.classes
     counts = confusion(answers.labels, answers.said, classes=len(names))
-    right = counts.trace() / counts.sum()
+    yield f"{counts.trace() / counts.sum():.0%} of rows are right."
     if len(names) == 2:
-        said, there = counts[:, 1].sum(), counts[1].sum()
-        if said and there:
-            yield (
-                f"{right:.0%} of rows are right. It finds {counts[1, 1] / there:.0%} of class "
-                f"{names[1]}, and of those that it calls so {counts[1, 1] / said:.0%} are."
-            )
+        yield from _found(counts, names[1])
         return
     wrong = counts - np.diag(counts.diagonal())
-    if not wrong.any():
-        return
-    truth, taken = np.unravel_index(int(wrong.argmax()), wrong.shape)
-    yield (
-        f"{right:.0%} of rows are right. Most often it takes {names[truth]} for {names[taken]}: "
-        f"{wrong[truth, taken]:,} of {counts[truth].sum():,}."
-    )
+    if wrong.any():
+        truth, taken = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        yield (
+            f"Most often it takes {names[truth]} for {names[taken]}: "
+            f"{wrong[truth, taken]:,} of {counts[truth].sum():,}."
+        )
+
+
+def _found(counts: NDArray[np.int64], name: str) -> Iterator[str]:
+    """How much of the second class is found, and how much of what is called so is of it."""
+    said, there = counts[:, 1].sum(), counts[1].sum()
+    if not said:
+        yield f"It never says {name}."
+    elif there:
+        yield (
+            f"It finds {counts[1, 1] / there:.0%} of class {name}, and of those that it calls so "
+            f"{counts[1, 1] / said:.0%} are."
+        )
 
 
 def _gears(document: Document, every: list[Answers]) -> Iterator[str]:
