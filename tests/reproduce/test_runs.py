@@ -10,7 +10,14 @@ import pytest
 
 from tercet.recipe import Recipe
 from tercet.reproduce import runs
-from tercet.reproduce.runs import FIRST_SEED, Experiment, Outcome, in_turns, run_all
+from tercet.reproduce.runs import (
+    FIRST_SEED,
+    Experiment,
+    Outcome,
+    in_turns,
+    run_all,
+    with_earlier,
+)
 
 
 @pytest.fixture
@@ -87,6 +94,11 @@ def test_nobody_learns_from_a_teacher_that_failed(
         *(None, "no memory", None),
         f"its teacher tercet/base with seed {FIRST_SEED + 1} failed",
     ]
+    failed = [outcome for outcome in outcomes if outcome.reason is not None]
+    assert with_earlier([], tmp_path) == failed
+    monkeypatch.setattr(runs, "_run", lambda experiment, **others: Outcome(experiment, None))
+    run_one(tmp_path, from_scratch=True)
+    assert with_earlier([], tmp_path) == []
 
 
 def test_without_it_recipes_run_as_they_are(

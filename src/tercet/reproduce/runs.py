@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -39,6 +39,12 @@ class Experiment:
         """Why it failed, when it last did."""
         return self.log(out).with_suffix(".failure.txt")
 
+    @classmethod
+    def all_under(cls, out: Path, name: str) -> set[Experiment]:
+        """Every seed of a recipe that was ever begun there."""
+        begun = [*(out / "runs" / name).glob("seed-*"), *(out / "logs" / name).glob("seed-*")]
+        return {cls(name, int(re.findall(r"\d+", path.name)[0])) for path in begun}
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -65,22 +71,18 @@ def choose(names: Sequence[str]) -> list[str]:
 
 
 def with_earlier(outcomes: Sequence[Outcome], out: Path) -> list[Outcome]:
-    """These outcomes and those of all experiments that earlier calls ran under `out`, by name.
+    """These outcomes and those of all experiments that earlier calls ended under `out`, by name.
 
     An experiment that this call has an outcome for is not told twice.
     """
     known = {outcome.experiment: outcome for outcome in outcomes}
     for recipe in bundled():
-        for one in _seeds(recipe.name, out, "runs/{}/seed-*/summary.json"):
-            known.setdefault(one, Outcome(one, None))
-        for one in _seeds(recipe.name, out, "logs/{}/seed-*.failure.txt"):
-            known.setdefault(one, Outcome(one, one.failure(out).read_text("utf-8")))
+        for one in Experiment.all_under(out, recipe.name) - known.keys():
+            if (one.folder(out) / "summary.json").is_file():
+                known[one] = Outcome(one, None)
+            elif one.failure(out).is_file():
+                known[one] = Outcome(one, one.failure(out).read_text("utf-8"))
     return sorted(known.values(), key=lambda outcome: astuple(outcome.experiment))
-
-
-def _seeds(name: str, out: Path, pattern: str) -> Iterator[Experiment]:
-    for file in out.glob(pattern.format(name)):
-        yield Experiment(name, int(re.findall(r"seed-(\d+)", str(file))[-1]))
 
 
 def run_all(
@@ -107,6 +109,7 @@ def run_all(
     outcomes: list[Outcome] = []
 
     def heard(outcome: Outcome) -> None:
+        _remember(outcome, out)
         outcomes.append(outcome)
         outcomes.sort(key=lambda outcome: order[outcome.experiment])
         tell(outcome, outcomes, len(order))
@@ -185,7 +188,6 @@ def _at_once(
 def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str]) -> Outcome:
     log = experiment.log(out)
     log.parent.mkdir(parents=True, exist_ok=True)
-    experiment.failure(out).unlink(missing_ok=True)
     folder = experiment.folder(out)
     command = [sys.executable, "-m", "tercet", "train", experiment.name, "--resume"]
     command += ["--data", str(data), "--out", str(folder), "--set", f"seed={experiment.seed}"]
@@ -193,11 +195,17 @@ def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str
         command += ["--set", change]
     with log.open("wb") as stream:
         ended = subprocess.run(command, stdout=stream, stderr=stream, check=False)
-    if ended.returncode == 0:
-        return Outcome(experiment, None)
-    reason = _reason(log, ended.returncode)
-    experiment.failure(out).write_text(reason, "utf-8")
-    return Outcome(experiment, reason)
+    return Outcome(experiment, None if ended.returncode == 0 else _reason(log, ended.returncode))
+
+
+def _remember(outcome: Outcome, out: Path) -> None:
+    """Leave the reason of a failure to later calls."""
+    failure = outcome.experiment.failure(out)
+    if outcome.reason is None:
+        failure.unlink(missing_ok=True)
+        return
+    failure.parent.mkdir(parents=True, exist_ok=True)
+    failure.write_text(outcome.reason, "utf-8")
 
 
 def _reason(log: Path, code: int) -> str:
