@@ -87,7 +87,10 @@ def test_files_are_written(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "table.json").read_text())
     assert stored["facts"] == {"seeds": "1"}
     assert [row["name"] for row in stored["rows"]] == ["bertology/head-mod", "simcse/all-tasks"]
-    assert (tmp_path / "figure.svg").read_text().startswith("<?xml")
+    drawn = (tmp_path / "figure.svg").read_text()
+    assert drawn.startswith("<?xml")
+    draw(rows, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").read_text() == drawn
 
 
 def test_recipes_are_chosen_by_name_and_by_group() -> None:
