@@ -57,6 +57,16 @@ def test_seeds_are_averaged_and_failures_told(tmp_path: Path) -> None:
     assert "no such file" in lines[-1]
 
 
+def test_a_figure_of_other_data_than_its_column_names_says_so(tmp_path: Path) -> None:
+    figures = {"sentiment": {"single": {"accuracy": 0.9}}}
+    names = ["sbert/cfimdb-finetune", "sbert/sst-finetune"]
+    rows = build_rows([leave(tmp_path, name, 1, figures) for name in names], tmp_path)
+    assert [row.remarks for row in rows] == [["CFIMDB's reviews, not SST"], []]
+    reviews, sentences = to_markdown(rows, facts={}).splitlines()[-2:]
+    assert reviews.endswith("| 1 | CFIMDB's reviews, not SST |")
+    assert sentences.endswith("| 1 |  |")
+
+
 def test_one_seed_has_the_interval_of_its_rows(tmp_path: Path) -> None:
     (row,) = build_rows([leave(tmp_path, "bertology/head-mod", 1, dev(0.4, 0.7, 0.8))], tmp_path)
     for task, value in (("sentiment", 0.4), ("paraphrase", 0.7), ("similarity", 0.8)):

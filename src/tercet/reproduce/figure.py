@@ -28,7 +28,7 @@ def draw(rows: Sequence[Row], file: Path) -> None:
                 if found.interval is not None:
                     panel.hlines(place, *found.interval, color="tab:blue")
     panels[0].set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
-    panels[0].invert_yaxis()
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the first on top
     figure.suptitle("On dev: rings are published, dots are measured")
     # The same rows make the same file: otherwise its ids are drawn anew and it holds the time.
     with rc_context({"svg.hashsalt": "tercet"}):

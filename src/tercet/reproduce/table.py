@@ -16,6 +16,7 @@ from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.runs import Outcome
 
 TASKS = {"sentiment": "SST", "paraphrase": "paraphrase", "similarity": "STS"}
+_OTHER_DATA = {"cs224n-cfimdb": "CFIMDB's reviews, not SST"}
 _NORMAL = 1.959964
 
 
@@ -35,13 +36,17 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One recipe: what its report gives, what was measured, and why seeds failed."""
+    """One recipe: what its report gives, what was measured, and why seeds failed.
+
+    remarks: where its data are not those that a column is named after
+    """
 
     name: str
     report: str | None
     summary: str
     published: Mapping[str, float]
     measured: Mapping[str, Measured]
+    remarks: list[str]
     failures: list[str]
 
 
@@ -67,12 +72,18 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
         summary=recipe.summary,
         published=recipe.published or {},
         measured=measured,
+        remarks=_remarks(recipe),
         failures=[
             f"seed {outcome.experiment.seed}: {outcome.reason}"
             for outcome in outcomes
             if outcome.reason is not None
         ],
     )
+
+
+def _remarks(recipe: Recipe) -> list[str]:
+    layouts = (recipe.tasks[task].data.layout for task in TASKS if task in recipe.tasks)
+    return [_OTHER_DATA[layout] for layout in layouts if layout in _OTHER_DATA]
 
 
 def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) -> Measured:
@@ -131,7 +142,7 @@ def _cells(row: Row) -> list[str]:
         cells += [_number(row.published.get(task)), _with_interval(row.measured.get(task))]
     cells += [_number(_overall(row.published)), _number(_overall(_means(row)))]
     seeds = max((len(found.values) for found in row.measured.values()), default=0)
-    note = "; ".join(row.failures).replace("|", "\\|")
+    note = "; ".join([*row.remarks, *row.failures]).replace("|", "\\|")
     return [*cells, str(seeds), note]
 
 
