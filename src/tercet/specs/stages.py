@@ -113,7 +113,7 @@ class StageSpec(Spec):
     """Decay of a moving average of the weights, such as 0.999: it is the average that is scored
     and left, while training goes on from the weights themselves."""
     evaluation: EvaluationSpec | None = None
-    """This stage's own, where it differs from the recipe's."""
+    """This stage's own, in place of all of the recipe's."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """bf16 is autocast over fp32 weights; auto takes it on GPUs only."""
 
