@@ -60,7 +60,7 @@ class Model:
     def __init__(
         self, network: Network | OnnxNetwork, tokenizer: Tokenizer, info: ModelInfo
     ) -> None:
-        self._network = network if isinstance(network, OnnxNetwork) else network.eval()
+        self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
         self.info = info
 
@@ -231,12 +231,20 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         return Model(*load_onnx_folder(folder))
     chosen = _device(device)
     parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, name)
-    network = parts.network.to(chosen)
-    if chosen.type == "cpu":
+    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+
+
+def _ready(network: Network) -> Network:
+    """A network that will only answer, the same wherever it comes from.
+
+    Some CPUs round differently where weights lie differently, so a model just trained lays them
+    out as one that is loaded.
+    """
+    if network.device.type == "cpu":
         from tercet.nn.layout import by_columns
 
         by_columns(network.encoder)
-    return Model(network, parts.tokenizer, parts.info)
+    return network.eval()
 
 
 def _foreign(folder: Path, name: str) -> Parts:

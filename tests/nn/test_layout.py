@@ -6,6 +6,9 @@ import torch
 from torch import nn
 
 import tercet
+from tercet.model import Model
+from tercet.network import Network
+from tercet.nn.folder import load_encoder
 from tercet.nn.layout import by_columns
 
 
@@ -19,6 +22,18 @@ def test_values_and_shapes_stay() -> None:
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, before[name])
     assert network.get_parameter("0.weight").t().is_contiguous()
+
+
+def test_a_model_just_made_lies_in_memory_as_a_loaded_one(tiny_encoder: Path) -> None:
+    loaded = tercet.load(tiny_encoder, device="cpu")
+    network = Network(load_encoder(tiny_encoder), pooling="mean", tasks={})
+    made = Model(network, loaded.tokenizer, loaded.info)
+    assert strides(made) == strides(loaded)
+    assert not all(tensor.is_contiguous() for tensor in network.state_dict().values())
+
+
+def strides(model: Model) -> dict[str, tuple[int, ...]]:
+    return {name: tensor.stride() for name, tensor in model.network.state_dict().items()}
 
 
 def test_a_loaded_model_saves_what_it_was_loaded_from(tiny_encoder: Path, tmp_path: Path) -> None:
