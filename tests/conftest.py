@@ -6,7 +6,8 @@ import csv
 import json
 import os
 import re
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,34 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("no real data here; set TERCET_DATA")
     return Path(folder)
+
+
+CHROMIUM = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --renderer-process-limit=1 "
+    "--disable-site-isolation-trials --disable-features=SitePerProcess,BackForwardCache"
+)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Chromium without a window, on an empty page; its logs tell what pages say and fetch."""
+    programs = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+    program, driver = next(filter(None, programs), None), shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no Chromium here: install chromium and chromedriver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*CHROMIUM.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    # Its own first page would go on fetching parts while a test counts what ours fetches.
+    started.get("about:blank")
+    yield started
+    started.quit()
 
 
 @pytest.fixture(scope="session")

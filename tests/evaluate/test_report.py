@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,6 @@ from tercet.evaluate.calibration import measure_calibration
 from tercet.evaluate.report import render_comparison, render_report
 
 HOSTILE = "</script><script>console.error('run')</script><img src=x onerror=console.error(1)> & \"'"
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update"
-)
 
 
 @pytest.fixture
@@ -101,24 +96,6 @@ def test_a_report_without_texts_or_tasks_says_what_it_has(document, suites) -> N
 
 
 Browser = Any
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    programs = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    program, driver = next(filter(None, programs), None), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("no Chromium here: install chromium and chromedriver")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chrome
-    chrome.quit()
 
 
 @pytest.fixture

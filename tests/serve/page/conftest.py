@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -27,11 +26,6 @@ from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
 Browser = Any
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update --renderer-process-limit=1 "
-    "--disable-site-isolation-trials --disable-features=SitePerProcess,BackForwardCache"
-)
 LABELS = ["negative", "somewhat negative", "neutral", "somewhat positive", "positive"]
 CROSS = {"kind": "mlp"}
 BI = {"kind": "features", "features": ["absdiff", "product"]}
@@ -148,24 +142,6 @@ def wait_for(condition: Callable[[], Any], *, seconds: float = 10.0) -> Any:
     return found
 
 
-@pytest.fixture(scope="package")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    programs = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-    program, driver = next(filter(None, programs), None), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("no Chromium here: install chromium and chromedriver")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield started
-    started.quit()
-
-
 class Page:
     """The page in a browser, as a visitor uses it."""
 
@@ -258,8 +234,8 @@ class Page:
 
 
 @pytest.fixture
-def page(chrome: Browser, address: str) -> Iterator[Page]:
-    opened = Page(chrome, address)
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    opened = Page(browser, address)
     yield opened
     opened.close()
 
