@@ -1,4 +1,4 @@
-"""Fixtures for all tests: tiny encoders and sample data made on the spot, real ones if here."""
+"""Fixtures for all tests: tiny encoders and sample data; real ones and a browser where they are."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ if not Path("/dev/nvidiactl").exists():
     # Without a GPU its kernels are interpreted, which Triton decides when it is imported.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+CHROMIUM = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --renderer-process-limit=1 "
+    "--disable-site-isolation-trials --disable-features=SitePerProcess,BackForwardCache"
+)
 TINY: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -57,13 +62,6 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("no real data here; set TERCET_DATA")
     return Path(folder)
-
-
-CHROMIUM = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update --renderer-process-limit=1 "
-    "--disable-site-isolation-trials --disable-features=SitePerProcess,BackForwardCache"
-)
 
 
 @pytest.fixture(scope="session")
