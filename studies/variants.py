@@ -11,6 +11,8 @@ from typing import Any
 
 import tomli_w
 
+from tercet.cores import shared_environment
+
 Tree = dict[str, Any]
 
 
@@ -19,9 +21,12 @@ def train_all(variants: dict[str, Tree], *, data: Path, out: Path, jobs: int) ->
 
     Those that are done are not trained again, those that were interrupted go on.
     """
+    environment = shared_environment(min(jobs, len(variants)))
     with ThreadPoolExecutor(jobs) as pool:
         works = {
-            name: pool.submit(_train, tree, data=data, folder=out / _file_name(name))
+            name: pool.submit(
+                _train, tree, data=data, folder=out / _file_name(name), environment=environment
+            )
             for name, tree in variants.items()
         }
         return {name: work.result() for name, work in works.items()}
@@ -40,7 +45,7 @@ def _file_name(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _train(tree: Tree, *, data: Path, folder: Path) -> bool:
+def _train(tree: Tree, *, data: Path, folder: Path, environment: dict[str, str]) -> bool:
     """Train one recipe; what it says goes to log.txt."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "recipe.toml"
@@ -48,5 +53,5 @@ def _train(tree: Tree, *, data: Path, folder: Path) -> bool:
     command = [sys.executable, "-m", "tercet", "train", str(recipe), "--resume"]
     command += ["--data", str(data), "--out", str(folder / "run")]
     with (folder / "log.txt").open("wb") as log:
-        ended = subprocess.run(command, stdout=log, stderr=log, check=False)
+        ended = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
     return ended.returncode == 0

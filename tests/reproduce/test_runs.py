@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from tercet.cores import THREADS
 from tercet.recipe import Recipe
 from tercet.reproduce import runs
 from tercet.reproduce.runs import (
@@ -113,3 +116,23 @@ def test_an_ensemble_is_as_many_seeds_and_each_trains_once() -> None:
     turns = in_turns([small, base])
     seeds = [Experiment("tercet/base", FIRST_SEED + i) for i in range(3)]
     assert turns == [seeds, [small]]
+
+
+@pytest.mark.parametrize(("jobs", "told"), [(2, "4"), (8, "2"), (1, None)])
+def test_those_that_run_at_once_share_the_cores(
+    jobs: int, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.delenv(THREADS, raising=False)
+    found: list[str | None] = []
+
+    def run(command: list[str], *, env: dict[str, str], **_: Any) -> CompletedProcess[bytes]:
+        found.append(env.get(THREADS))
+        return CompletedProcess(command, 0)
+
+    monkeypatch.setattr(runs.subprocess, "run", run)
+    names = ["siamese/sts-mse", "siamese/sts-l1"]
+    run_all(
+        names, data=tmp_path, out=tmp_path, seeds=2, jobs=jobs, changes=[], tell=lambda *_: None
+    )
+    assert found == [told] * 4

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tercet.cores import threads
 from tercet.infer.base import BaseEngine, Buffer, Floats, Progress
 from tercet.infer.batches import Rows, even_batches, special
-from tercet.infer.onnx_network import OnnxNetwork, threads
+from tercet.infer.onnx_network import OnnxNetwork
 from tercet.infer.predictions import output_width, predict
 from tercet.infer.workers import side_by_side
 from tercet.specs import DensePairHeadSpec, Gear, Scaling, Scalings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,13 +102,6 @@ def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Gear]]:
 
 def head_file(folder: Path, task: str, gear: Gear) -> Path:
     return folder / HEADS_FOLDER / f"{task}.{gear}.onnx"
-
-
-def threads() -> int:
-    """Cores that this process may use; OMP_NUM_THREADS lowers it, as it does for torch."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    return int(said) if said.isdecimal() and int(said) else cores or 1
 
 
 def _open(path: Path) -> Any:

@@ -6,12 +6,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 
+from tercet.cores import shared_environment
 from tercet.errors import TercetError
 from tercet.recipe import bundled, find_bundled
 from tercet.specs import TeacherSpec
@@ -115,6 +116,7 @@ def run_all(
         tell(outcome, outcomes, len(order))
 
     for turn in turns:
+        environment = shared_environment(min(jobs, len(turn)))
         works: list[Callable[[], Outcome]] = []
         for one in turn:
             failed = _failed_teacher(one, outcomes) if from_scratch else None
@@ -122,7 +124,11 @@ def run_all(
                 heard(Outcome(one, f"its teacher {failed.name} with seed {failed.seed} failed"))
                 continue
             own = teacher_changes(one, out) if from_scratch else []
-            works.append(partial(_run, one, data=data, out=out, changes=[*changes, *own]))
+            works.append(
+                partial(
+                    _run, one, data=data, out=out, changes=[*changes, *own], environment=environment
+                )
+            )
         _at_once(works, jobs=jobs, heard=heard)
     return outcomes
 
@@ -185,7 +191,14 @@ def _at_once(
             raise
 
 
-def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str]) -> Outcome:
+def _run(
+    experiment: Experiment,
+    *,
+    data: Path,
+    out: Path,
+    changes: Sequence[str],
+    environment: Mapping[str, str],
+) -> Outcome:
     log = experiment.log(out)
     log.parent.mkdir(parents=True, exist_ok=True)
     folder = experiment.folder(out)
@@ -194,7 +207,7 @@ def _run(experiment: Experiment, *, data: Path, out: Path, changes: Sequence[str
     for change in changes:
         command += ["--set", change]
     with log.open("wb") as stream:
-        ended = subprocess.run(command, stdout=stream, stderr=stream, check=False)
+        ended = subprocess.run(command, stdout=stream, stderr=stream, env=environment, check=False)
     return Outcome(experiment, None if ended.returncode == 0 else _reason(log, ended.returncode))
 
 

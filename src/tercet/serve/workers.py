@@ -16,11 +16,11 @@ import threading
 import time
 from types import FrameType
 
+from tercet.cores import THREADS, share
 from tercet.errors import TercetError
 from tercet.serve.logs import log
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-THREADS = "OMP_NUM_THREADS"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MISTAKE = 2
 PAUSE = 1.0
@@ -86,7 +86,7 @@ class Workers:
 
     def _take_cores(self) -> None:
         """As many threads as there are cores for each worker."""
-        cores = max(1, len(os.sched_getaffinity(0)) // self._count)
+        cores = share(self._count)
         os.environ[THREADS] = str(cores)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cores)

@@ -1,0 +1,47 @@
+"""Processes that run at once share the cores, unless the user says otherwise."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tercet.cores import THREADS, share, shared_environment, threads
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.delenv(THREADS, raising=False)
+
+
+@given(processes=st.integers(1, 100))
+def test_shares_are_even_and_as_large_as_the_cores_allow(processes: int) -> None:
+    assert share(processes) >= 1
+    assert share(processes) * processes <= max(8, processes)
+    assert (share(processes) + 1) * processes > 8
+
+
+def test_one_of_several_is_told_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPT", "as it is")
+    environment = shared_environment(3)
+    assert environment[THREADS] == "2"
+    assert environment["KEPT"] == "as it is"
+
+
+def test_a_process_alone_is_left_to_choose() -> None:
+    assert THREADS not in shared_environment(1)
+
+
+def test_what_the_user_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, "5")
+    assert shared_environment(4)[THREADS] == "5"
+    assert threads() == 5
+
+
+@pytest.mark.parametrize("said", ["", "0", "many"])
+def test_without_a_number_all_cores_are_taken(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS, said)
+    assert threads() == 8
