@@ -29,9 +29,9 @@ print(SentenceTransformer(sys.argv[1], device="cpu").encode([sys.argv[2]]).shape
 
 def with_head(name: str, folder: Path) -> Path:
     """An encoder with an untrained sentiment head, as a model folder."""
+    from tercet.folders.model_card import ModelInfo
     from tercet.model import Model
-    from tercet.model_card import ModelInfo
-    from tercet.network import Network
+    from tercet.network.network import Network
     from tercet.nn.folder import load_encoder
     from tercet.specs import TaskSpec
     from tercet.text.tokenizer import Tokenizer

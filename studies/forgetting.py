@@ -78,7 +78,7 @@ def scores(run: Path) -> list[Score]:
 
 
 def first_figures(dev: dict[str, Any]) -> dict[str, float]:
-    return {task: next(iter(next(iter(gears.values())).values())) for task, gears in dev.items()}
+    return {task: next(iter(next(iter(modes.values())).values())) for task, modes in dev.items()}
 
 
 def table(found: dict[str, list[Score]], *, steps: int) -> str:

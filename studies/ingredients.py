@@ -48,8 +48,8 @@ def without_average(tree: Tree) -> None:
 
 def without_r_drop(tree: Tree) -> None:
     for task in tree["tasks"].values():
-        for gear in ("single", "bi", "cross"):
-            task.get(gear, {}).pop("r_drop", None)
+        for mode in ("single", "bi", "cross"):
+            task.get(mode, {}).pop("r_drop", None)
 
 
 def with_usual_dropout(tree: Tree) -> None:
@@ -156,7 +156,7 @@ def edited(base: Tree, edit: Edit) -> Tree:
 
 
 def table(found: dict[str, Tree | None]) -> str:
-    heads = [f"{task} {gear}" for task, gear in COLUMNS]
+    heads = [f"{task} {mode}" for task, mode in COLUMNS]
     lines = ["| | " + " | ".join([*heads, "mean"]) + " |", "|---" * (len(heads) + 2) + "|"]
     whole = figures(found[WHOLE] or {})
     for name, dev in found.items():
@@ -172,9 +172,9 @@ def table(found: dict[str, Tree | None]) -> str:
 
 
 def figures(dev: Tree) -> list[float]:
-    """Each column's figure, and the mean over the tasks in their most exact gear."""
+    """Each column's figure, and the mean over the tasks in their most exact mode."""
     columns = [
-        next(iter(dev.get(task, {}).get(gear, {}).values()), math.nan) for task, gear in COLUMNS
+        next(iter(dev.get(task, {}).get(mode, {}).values()), math.nan) for task, mode in COLUMNS
     ]
     return [*columns, (columns[0] + columns[1] + columns[3]) / 3]
 

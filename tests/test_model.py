@@ -8,9 +8,9 @@ import torch
 
 import tercet
 from tercet.errors import TercetError
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model, Prediction, Sentiment
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -167,8 +167,8 @@ def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
         (lambda model: model.paraphrase(["ab"]), "pairs of two sentences"),
         (lambda model: model.paraphrase([("a", "b", "c")]), "pairs of two sentences"),
         (lambda model: model.paraphrase([("a", 3)]), "pairs of two strings"),
-        (lambda model: model.similarity(PAIRS, mode="cross"), "no gear `cross`, only bi"),
-        (lambda model: model.predict("sentiment", ["a"], "bi"), "no gear `bi`, only single"),
+        (lambda model: model.similarity(PAIRS, mode="cross"), "no mode `cross`, only bi"),
+        (lambda model: model.predict("sentiment", ["a"], "bi"), "no mode `bi`, only single"),
         (lambda model: model.predict("mood", ["a"]), "sentiment, paraphrase, similarity"),
         (lambda model: model.predict("shape", PAIRS), "shapes vectors and has no head"),
     ],

@@ -92,9 +92,9 @@ def test_what_is_left_out_has_its_default() -> None:
     assert recipe.tasks["contrast"].data.texts == [1]
 
 
-def test_tasks_know_their_gears_and_metrics() -> None:
+def test_tasks_know_their_modes_and_metrics() -> None:
     tasks = load().tasks
-    assert list(tasks["paraphrase"].gears) == ["cross", "bi"]
+    assert list(tasks["paraphrase"].modes) == ["cross", "bi"]
     assert [task.chosen_metric for task in tasks.values()][:3] == [
         "accuracy",
         "accuracy",
@@ -225,9 +225,9 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("tasks.similarity.bi.head={kind='mlp'}", "`features` or `cosine`, not `mlp`"),
         ("tasks.paraphrase.cross.head={kind='cosine'}", "needs a head of kind `mlp`"),
         ("tasks.contrast.bi.head={kind='cosine'}", "takes no `head`"),
-        ("tasks.contrast.cross={objective={kind='simcse'}}", "use gear `bi`"),
+        ("tasks.contrast.cross={objective={kind='simcse'}}", "use mode `bi`"),
         ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
-        ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a gear"),
+        ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a mode"),
         ("tasks.sentiment.prior=0.4", "`prior` needs exactly two `labels`"),
         ("tasks.contrast.data={texts=[1]}", "needs a `layout`, or `train` or `dev` files"),
         ("tasks.contrast.data={train='a.txt'}", "needs `texts`"),
@@ -347,7 +347,7 @@ EXPERIMENTS = {
     + " ".join(f"concat-{name}" for name in STUDY),
     "simcse": "unsupervised supervised bi-encoder cross-encoder single-sentiment "
     "single-paraphrase single-similarity all-tasks unsupervised-mlm unsupervised-stop",
-    "tercet": "annealed temperature phrases both-gears",
+    "tercet": "annealed temperature phrases both-modes",
 }
 
 

@@ -79,15 +79,15 @@ def test_dev_scores_are_those_of_its_card(shipped: Model, real_data: Path) -> No
         _told("sentiment", "single"), abs=0.003
     )
     grades = read_examples(tasks["similarity"], "dev", real_data)
-    for gear in ("cross", "bi"):
-        said = shipped.similarity(list(zip(*grades.texts, strict=True)), mode=gear)
+    for mode in ("cross", "bi"):
+        said = shipped.similarity(list(zip(*grades.texts, strict=True)), mode=mode)
         measured = pearsonr(said, grades.labels).statistic
-        assert measured == pytest.approx(_told("similarity", gear), abs=0.003)
+        assert measured == pytest.approx(_told("similarity", mode), abs=0.003)
 
 
-def _told(task: str, gear: str) -> float:
+def _told(task: str, mode: str) -> float:
     """The first figure of a task in the card's table."""
     card = (SHIPPED_FOLDER / "README.md").read_text("utf-8")
-    found = re.search(rf"^\| {task} \|.*\| {gear} \| \S+ ([\d.]+)", card, re.MULTILINE)
+    found = re.search(rf"^\| {task} \|.*\| {mode} \| \S+ ([\d.]+)", card, re.MULTILINE)
     assert found is not None, card
     return float(found[1])

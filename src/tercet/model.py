@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.errors import TercetError
+from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
+from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.infer.base import BaseEngine, Progress, distinct
 from tercet.infer.onnx_engine import OnnxEngine
-from tercet.infer.onnx_network import OnnxNetwork
-from tercet.model_card import ModelInfo
-from tercet.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
-from tercet.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.specs import Gear, TaskSpec
+from tercet.network.onnx_network import OnnxNetwork
+from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
 
@@ -26,10 +26,10 @@ from tercet.text.tokens import Pieces
 if TYPE_CHECKING:
     import torch
 
-    from tercet.network import Network
+    from tercet.network.network import Network
 
 Floats = NDArray[np.float32]
-Mode = Literal["cross", "bi"]
+PairMode = Literal["cross", "bi"]
 Pair = tuple[str, str] | list[str]
 SIMILARITY_SCALE = 5.0
 SHIPPED = "tercet/small"
@@ -132,7 +132,7 @@ class Model:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
         return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
-    def paraphrase(self, pairs: Sequence[Pair], mode: Mode | None = None) -> Floats:
+    def paraphrase(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
         """Probability that the two sentences of each pair say the same, float32 [n].
 
         mode: `cross` reads a pair jointly, `bi` compares vectors; the most exact that there is
@@ -145,7 +145,7 @@ class Model:
         predicted = self.predictions("paraphrase", pairs, mode)
         return predicted if predicted.ndim == 1 else predicted[:, 1]
 
-    def similarity(self, pairs: Sequence[Pair], mode: Mode | None = None) -> Floats:
+    def similarity(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
         """How near in meaning the two sentences of each pair are, from 0 to 5, float32 [n].
 
         mode: as in `paraphrase`
@@ -158,7 +158,7 @@ class Model:
         return ((grades - low) * (SIMILARITY_SCALE / (high - low))).astype(np.float32)
 
     def predict(
-        self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: Mode | None = None
+        self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: PairMode | None = None
     ) -> list[Prediction] | Floats:
         """The classes, or the grades float32 [n], of any task; inputs are sentences or pairs."""
         labels = self._task(task).labels
@@ -169,26 +169,26 @@ class Model:
         self,
         task: str,
         inputs: Sequence[str] | Sequence[Pair],
-        mode: Mode | None = None,
+        mode: PairMode | None = None,
         *,
         progress: Progress | None = None,
     ) -> Floats:
         """Probabilities [n, classes], or of class 1 [n], or grades [n], float32."""
-        gear = self.gear(task, mode)
-        if gear == "single":
+        resolved = self.resolve_mode(task, mode)
+        if resolved == "single":
             columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
         else:
             columns = [self.pieces(side) for side in _sides(cast(Sequence[Pair], inputs))]
-        return self.engine.predictions(task, gear, columns, progress=progress)
+        return self.engine.predictions(task, resolved, columns, progress=progress)
 
-    def gear(self, task: str, mode: Mode | None = None) -> Gear:
-        """The gear that a mode asks for; without one, the most exact that the task has."""
-        gears = [gear for gear, spec in self._task(task).gears.items() if not spec.on_vectors]
+    def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
+        """The mode that a mode asks for; without one, the most exact that the task has."""
+        modes = [mode for mode, spec in self._task(task).modes.items() if not spec.on_vectors]
         if mode is None:
-            return gears[0]
-        if mode not in gears:
-            has = " and ".join(gears)
-            raise TercetError(f"The task `{task}` of this model has no gear `{mode}`, only {has}.")
+            return modes[0]
+        if mode not in modes:
+            has = " and ".join(modes)
+            raise TercetError(f"The task `{task}` of this model has no mode `{mode}`, only {has}.")
         return mode
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
@@ -248,7 +248,7 @@ def _ready(network: Network) -> Network:
 
 
 def _foreign(folder: Path, name: str) -> Parts:
-    from tercet.foreign_folder import is_foreign_folder, load_foreign_folder
+    from tercet.folders.foreign_folder import is_foreign_folder, load_foreign_folder
 
     if not is_foreign_folder(folder):
         raise TercetError(

@@ -20,8 +20,8 @@ from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
     EvaluationSpec,
-    Gear,
     HeadSpec,
+    Mode,
     ObjectiveSpec,
     SharedSpec,
     Spec,
@@ -82,8 +82,8 @@ class Recipe(Spec):
         for name, task in self.tasks.items():
             if task.like is not None:
                 check_like(name, task, self.tasks)
-        gears = [spec for task in self.tasks.values() for spec in task.gears.values()]
-        if self.encoder.widths is not None and not any(spec.narrows for spec in gears):
+        modes = [spec for task in self.tasks.values() for spec in task.modes.values()]
+        if self.encoder.widths is not None and not any(spec.narrows for spec in modes):
             raise ValueError(
                 "encoder.widths needs a task with a `cosine` head without projection, or with an "
                 "objective on vectors"
@@ -113,11 +113,11 @@ class Recipe(Spec):
         """Names of all shared layers; those of one name must be the same."""
         found: dict[str, SharedSpec] = {}
         for name, task in self.tasks.items():
-            for gear, spec in task.gears.items():
+            for mode, spec in task.modes.items():
                 shared = spec.shared
                 if shared is not None and found.setdefault(shared.name, shared) != shared:
                     raise ValueError(
-                        f"task `{name}` has in gear `{gear}` shared layers `{shared.name}` that "
+                        f"task `{name}` has in mode `{mode}` shared layers `{shared.name}` that "
                         "differ from those of the same name before"
                     )
         return set(found)
@@ -160,11 +160,11 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
             )
 
 
-_LIKE_KEYS = ("labels", "range", "prior", *get_args(Gear))
+_LIKE_KEYS = ("labels", "range", "prior", *get_args(Mode))
 
 
 def _filled_in(tree: dict[str, Any]) -> dict[str, Any]:
-    """A task that is like another has its labels, range, prior and gears, if not its own."""
+    """A task that is like another has its labels, range, prior and modes, if not its own."""
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree
@@ -189,12 +189,12 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
         raise ValueError(
             f"task `{name}` has other labels than `{task.like}`, whose heads it trains"
         )
-    for gear, spec in task.gears.items():
-        own = other.gears.get(gear)
+    for mode, spec in task.modes.items():
+        own = other.modes.get(mode)
         same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)
         if own is None or not same or spec.objective.kind != own.objective.kind:
             raise ValueError(
-                f"task `{name}` has in gear `{gear}` another head, shared layers or kind of "
+                f"task `{name}` has in mode `{mode}` another head, shared layers or kind of "
                 f"objective than `{task.like}`, whose heads it trains"
             )
 

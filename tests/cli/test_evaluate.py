@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tercet.cli.app import main
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -70,7 +70,7 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     assert code == 0
     assert f"Wrote {file}." in talk
     lines = [line.split("\t") for line in out.splitlines()]
-    assert lines[0] == ["task", "gear", "rows", "metric", "figure", "95 % interval"]
+    assert lines[0] == ["task", "mode", "rows", "metric", "figure", "95 % interval"]
     metrics = ["accuracy*", "macro-f1", "ece", "pearson*", "spearman", "mean", "mean-shifted"]
     assert [line[3] for line in lines[1:]] == metrics
     written = json.loads(file.read_text("utf-8"))
@@ -81,7 +81,7 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     tasks = written["suites"]["tasks"]
     sentiment = tasks["tasks"]["sentiment"]
     assert (sentiment["rows"], sentiment["skipped"]) == (30, [])
-    single = sentiment["gears"]["single"]
+    single = sentiment["modes"]["single"]
     accuracy = single["metrics"]["accuracy"]
     assert np.shape(single["predictions"]) == (30, 5)
     said = np.argmax(single["predictions"], axis=1)

@@ -10,9 +10,9 @@ import torch
 
 from tercet.cli import predict as predict_module
 from tercet.cli.app import main
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -153,10 +153,10 @@ def test_sentences_from_a_file(predict, tmp_path: Path) -> None:
         (["sentiment", "x.txt", "--text", "a"], "either FILE"),
         (["sentiment", "no-such.txt"], "no-such.txt"),
         (["sentiment", "--text", "a", "--column", "b"], "--column"),
-        (["sentiment", "--text", "a", "--mode", "bi"], "no gear `bi`, only single"),
+        (["sentiment", "--text", "a", "--mode", "bi"], "no mode `bi`, only single"),
         (["mood", "--text", "a"], "its heads are sentiment, paraphrase, similarity"),
         (["similarity", "--text", "a"], "pairs need two each"),
-        (["similarity", "--text", "a", "--text", "b", "--mode", "cross"], "no gear `cross`"),
+        (["similarity", "--text", "a", "--text", "b", "--mode", "cross"], "no mode `cross`"),
         (["similarity", "--text", "a", "--text", "b", "--mode", "fast"], "--mode"),
     ],
 )

@@ -175,7 +175,7 @@ def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_pat
         ("ranking", {"texts": [1]}, "reads 2 text columns"),
     ],
 )
-def test_columns_must_fit_the_gears(
+def test_columns_must_fit_the_modes(
     make_task: MakeTask, tmp_path: Path, kind: str, data: dict[str, object], told: str
 ) -> None:
     with pytest.raises(TercetError, match=told):

@@ -35,7 +35,7 @@ def assert_same(found: Tokens, expected: Tokens) -> None:
 
 @pytest.mark.parametrize("max_tokens", [8, LIMIT])
 @pytest.mark.parametrize("via_cache", [False, True])
-def test_tokens_of_each_gear(
+def test_tokens_of_each_mode(
     make_task: MakeTask,
     sample_data: Path,
     tokenizer: Tokenizer,
@@ -57,8 +57,8 @@ def test_tokens_of_each_gear(
         "bi": concatenate(singles),
         "cross": tokenizer.encode_pairs(pairs, max_tokens=max_tokens),
     }
-    for gear, tokens in expected.items():
-        found = table.tokens(ROWS, gear=gear, template=tokenizer.template, max_tokens=max_tokens)
+    for mode, tokens in expected.items():
+        found = table.tokens(ROWS, mode=mode, template=tokenizer.template, max_tokens=max_tokens)
         assert_same(found, tokens)
     np.testing.assert_array_equal(table.labels, examples.labels)
     assert table.where(3) == f"{sample_data / 'quora-train.csv'} line 5"
@@ -69,10 +69,10 @@ def test_lengths_to_batch_by(make_task: MakeTask, sample_data: Path, tokenizer: 
     task = make_task("paraphrase", layout="cs224n-quora")
     table = build_table(read_examples(task, "dev", sample_data), tokenizer, limit=LIMIT)
     rows = np.arange(len(table))
-    for gear, special in (("single", 2), ("bi", 4), ("cross", 3)):
-        tokens = table.tokens(rows, gear=gear, template=tokenizer.template, max_tokens=64)
+    for mode, special in (("single", 2), ("bi", 4), ("cross", 3)):
+        tokens = table.tokens(rows, mode=mode, template=tokenizer.template, max_tokens=64)
         lengths = tokens.lengths.reshape(-1, len(table)).sum(axis=0)
-        np.testing.assert_array_equal(table.lengths(gear), lengths - special)
+        np.testing.assert_array_equal(table.lengths(mode), lengths - special)
 
 
 def test_a_large_table_is_tokenised_in_chunks(
@@ -100,7 +100,7 @@ def test_cross_needs_two_columns(
     examples = read_examples(make_task("sentiment", layout="cs224n-sst"), "dev", sample_data)
     table = build_table(examples, tokenizer, limit=LIMIT)
     with pytest.raises(TercetError, match="two text columns"):
-        table.tokens(ROWS, gear="cross", template=tokenizer.template, max_tokens=16)
+        table.tokens(ROWS, mode="cross", template=tokenizer.template, max_tokens=16)
 
 
 class Cached:

@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tercet.data.sample import write_sample
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
 from tercet.text.tokenizer import Tokenizer
@@ -544,7 +544,7 @@ def predict_one_text_too_many(bench: Bench) -> Arguments:
     return bench.predict("paraphrase", *["--text", "fine"] * 3)
 
 
-@bad("no gear `bi`, only cross")
+@bad("no mode `bi`, only cross")
 def predict_in_a_mode_that_is_not_there(bench: Bench) -> Arguments:
     return bench.predict("paraphrase", "--text", "a", "--text", "b", "--mode", "bi")
 

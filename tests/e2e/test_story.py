@@ -45,10 +45,10 @@ def test_from_files_to_vectors_in_another_library(
     assert "sentiment\tsingle\t60\taccuracy*" in measured.out
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     tasks = json.loads(figures.read_text("utf-8"))["suites"]["tasks"]["tasks"]
-    for task, gears in summary["dev"].items():
-        for gear, metrics in gears.items():
+    for task, modes in summary["dev"].items():
+        for mode, metrics in modes.items():
             for metric, value in metrics.items():
-                figure = tasks[task]["gears"][gear]["metrics"][metric]
+                figure = tasks[task]["modes"][mode]["metrics"][metric]
                 assert figure["value"] == pytest.approx(value)
                 assert figure["interval"] is not None
 

@@ -14,9 +14,9 @@ from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.calibration import measure_calibration
 from tercet.evaluate.metrics import classification_metrics, grade_metrics
 from tercet.evaluate.run_history import Moment, Remembered, RunHistory
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -26,7 +26,7 @@ PARAPHRASE = ["different", "paraphrase"]
 ROWS = 60
 
 
-def gear_block(labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
+def mode_block(labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
     graded = predictions.ndim == 1
     figures = (grade_metrics if graded else classification_metrics)(labels, predictions)
     found = {name: interval(name, labels, predictions, 1) for name in figures}
@@ -42,7 +42,7 @@ def gear_block(labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
 
 
 def task_block(
-    metric: str, gears: dict[str, Any], file: str, *, classes: list[str] | None = None
+    metric: str, modes: dict[str, Any], file: str, *, classes: list[str] | None = None
 ) -> dict[str, Any]:
     return {
         "files": [file],
@@ -50,7 +50,7 @@ def task_block(
         "skipped": [],
         "metric": metric,
         "classes": classes,
-        "gears": gears,
+        "modes": modes,
     }
 
 
@@ -62,9 +62,9 @@ def make_tasks(skill: float, seed: int) -> dict[str, Any]:
     likely = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     same = 1 / (1 + np.exp(-noise.normal(size=ROWS) - skill * (2 * pairs - 1)))
     said = np.clip(skill * grades + noise.normal(size=ROWS), 0, 5)
-    single = {"single": gear_block(classes, likely)}
-    bi = {"bi": gear_block(pairs, np.stack([1 - same, same], axis=1))}
-    graded = {"bi": gear_block(grades, said)}
+    single = {"single": mode_block(classes, likely)}
+    bi = {"bi": mode_block(pairs, np.stack([1 - same, same], axis=1))}
+    graded = {"bi": mode_block(grades, said)}
     return {
         "sentiment": task_block("accuracy", single, "sst-dev.csv", classes=SENTIMENT),
         "paraphrase": task_block("accuracy", bi, "quora-dev.csv", classes=PARAPHRASE),
@@ -76,7 +76,7 @@ def make_document(name: str = "model", *, skill: float = 1.0, seed: int = 0) -> 
     """skill: how far predictions follow the labels"""
     tasks = make_tasks(skill, seed)
     return {
-        "schema": 2,
+        "schema": 3,
         "model": {
             "name": name,
             "encoder": "tiny",

@@ -17,8 +17,8 @@ from tercet.errors import TercetError
 from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
 from tercet.evaluate.scaling import calibrate, fit_scaling, held_out_rows, judged_rows
 from tercet.evaluate.tasks import evaluate_tasks
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
 
 
 @settings(max_examples=60, deadline=None)
@@ -210,7 +210,7 @@ def test_a_calibrated_model_keeps_its_scalings(
     assert np.allclose(odds / temperature, odds_after, atol=1e-4)
     assert np.allclose(headed.similarity(pairs), loaded.similarity(pairs), atol=1e-5)
     result = evaluate_tasks(loaded, sample_data, intervals=False)
-    told = result.tasks["paraphrase"].gears["bi"].calibration
+    told = result.tasks["paraphrase"].modes["bi"].calibration
     assert told.scaling == info.scalings["paraphrase"]["bi"]
 
 
@@ -232,12 +232,12 @@ def test_a_scaling_is_judged_on_rows_that_it_was_not_fitted_on(
 ) -> None:
     calibrated = Model(headed.network, headed.tokenizer, calibrate(headed, sample_data))
     found = evaluate_tasks(calibrated, sample_data, intervals=False).tasks["sentiment"]
-    (gear,) = found.gears.values()
+    (mode,) = found.modes.values()
     judged = np.setdiff1d(np.arange(found.rows), held_out_rows(found.rows, share=0.5))
     assert len(judged) == found.rows // 2
     assert (
-        gear.calibration.ece
-        == measure_calibration(gear.labels[judged], gear.predictions[judged]).ece
+        mode.calibration.ece
+        == measure_calibration(mode.labels[judged], mode.predictions[judged]).ece
     )
 
 

@@ -102,8 +102,8 @@ def test_a_task_that_one_model_lacks_is_left_open(document, texts) -> None:
 
 def test_different_rows_are_refused(document, texts) -> None:
     other = copy.deepcopy(document("b"))
-    other["suites"]["tasks"]["tasks"]["sentiment"]["gears"]["single"]["labels"][0] = 2
-    other["suites"]["tasks"]["tasks"]["sentiment"]["gears"]["single"]["labels"][1] = 0
+    other["suites"]["tasks"]["tasks"]["sentiment"]["modes"]["single"]["labels"][0] = 2
+    other["suites"]["tasks"]["tasks"]["sentiment"]["modes"]["single"]["labels"][1] = 0
     with pytest.raises(TercetError, match=r"task `sentiment`: .* different rows"):
         compare([document("a"), other], [texts] * 2)
     with pytest.raises(TercetError, match="two models"):

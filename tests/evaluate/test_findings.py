@@ -6,15 +6,15 @@ from tercet.evaluate.findings import findings
 def test_what_a_task_gets_right_and_mixes_up(document) -> None:
     found = document()
     blocks = found["suites"]["tasks"]["tasks"]
-    blocks["sentiment"]["gears"]["single"] |= {
+    blocks["sentiment"]["modes"]["single"] |= {
         "labels": [0, 1, 1, 1],
         "predictions": [[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.0, 0.9], [0.05, 0.9, 0.05]],
     }
-    blocks["paraphrase"]["gears"]["bi"] |= {
+    blocks["paraphrase"]["modes"]["bi"] |= {
         "labels": [0, 0, 1, 1],
         "predictions": [[0.2, 0.8], [0.7, 0.3], [0.1, 0.9], [0.4, 0.6]],
     }
-    blocks["similarity"]["gears"]["bi"] |= {"labels": [1.0, 2.0], "predictions": [1.5, 1.0]}
+    blocks["similarity"]["modes"]["bi"] |= {"labels": [1.0, 2.0], "predictions": [1.5, 1.0]}
     told = findings(found)
     assert told == {
         "sentiment": "50% of rows are right. Most often it takes neutral for positive: 2 of 3. "
@@ -28,11 +28,11 @@ def test_what_a_task_gets_right_and_mixes_up(document) -> None:
 def test_a_task_that_is_all_right_or_says_one_class_only(document) -> None:
     found = document()
     blocks = found["suites"]["tasks"]["tasks"]
-    blocks["sentiment"]["gears"]["single"] |= {
+    blocks["sentiment"]["modes"]["single"] |= {
         "labels": [0, 1],
         "predictions": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
     }
-    blocks["paraphrase"]["gears"]["bi"] |= {
+    blocks["paraphrase"]["modes"]["bi"] |= {
         "labels": [0, 1],
         "predictions": [[0.6, 0.4], [0.9, 0.1]],
     }
@@ -60,21 +60,21 @@ def test_what_suites_found(document, suites) -> None:
 def test_what_is_undefined_is_not_said(document, suites) -> None:
     found = document()
     for block in found["suites"]["tasks"]["tasks"].values():
-        for gear in block["gears"].values():
-            gear |= {"labels": [], "predictions": []}
+        for mode in block["modes"].values():
+            mode |= {"labels": [], "predictions": []}
     suites["sts"]["without_leaked_pairs"] = None
     suites["robustness"] = {"word_order": {}, "changes": {}}
     found["suites"] |= suites
     assert findings(found) == {}
 
 
-def test_a_faster_gear_is_weighed_against_the_exact_one(document) -> None:
+def test_a_faster_mode_is_weighed_against_the_exact_one(document) -> None:
     found = document()
     block = found["suites"]["tasks"]["tasks"]["similarity"]
-    bi = block["gears"]["bi"]
+    bi = block["modes"]["bi"]
     exact = bi | {"metrics": {"pearson": {"value": 0.95, "interval": None}}}
     bi["metrics"]["pearson"]["value"] = 0.8
-    block["gears"] = {"cross": exact, "bi": bi}
+    block["modes"] = {"cross": exact, "bi": bi}
     told = findings(found)["similarity"]
     assert "reaches pearson 0.800 where cross" in told
     assert told.endswith("reaches 0.950.")

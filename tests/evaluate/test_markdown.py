@@ -38,7 +38,7 @@ def test_every_table_is_whole(document, texts, suites) -> None:
 
 def test_figures_are_those_of_the_document(document, texts) -> None:
     found = document()
-    similarity = found["suites"]["tasks"]["tasks"]["similarity"]["gears"]["bi"]["metrics"]
+    similarity = found["suites"]["tasks"]["tasks"]["similarity"]["modes"]["bi"]["metrics"]
     similarity["spearman"] = {"value": None, "interval": None}
     rows = {tuple(row[:2]): row[2:] for row in tables(to_markdown(found, texts))[0]}
     value, bounds = rows["similarity", "pearson \\*"][:2]

@@ -59,9 +59,9 @@ def test_texts_are_escaped(full: str) -> None:
 
 def test_a_constant_prediction_is_called_undefined(document, texts) -> None:
     found = document()
-    gear = found["suites"]["tasks"]["tasks"]["similarity"]["gears"]["bi"]
-    gear["predictions"] = [2.5] * len(gear["labels"])
-    gear["metrics"] = {name: {"value": None, "interval": None} for name in ("pearson", "spearman")}
+    mode = found["suites"]["tasks"]["tasks"]["similarity"]["modes"]["bi"]
+    mode["predictions"] = [2.5] * len(mode["labels"])
+    mode["metrics"] = {name: {"value": None, "interval": None} for name in ("pearson", "spearman")}
     page = render_report(found, texts)
     assert '<p class="value undefined">undefined</p>' in page
     assert "nan" not in page.partition("<script")[0].lower()
@@ -71,12 +71,12 @@ def test_tasks_without_rows_are_undefined(document, texts) -> None:
     found = document()
     for block in found["suites"]["tasks"]["tasks"].values():
         block["rows"] = 0
-        for gear in block["gears"].values():
+        for mode in block["modes"].values():
             empty = {"value": None, "interval": None}
-            gear |= {"labels": [], "predictions": []}
-            gear["metrics"] = dict.fromkeys(gear["metrics"], empty)
-            if gear["calibration"]:
-                gear["calibration"] = measure_calibration([], []).to_json()
+            mode |= {"labels": [], "predictions": []}
+            mode["metrics"] = dict.fromkeys(mode["metrics"], empty)
+            if mode["calibration"]:
+                mode["calibration"] = measure_calibration([], []).to_json()
     nothing = {task: tuple([] for _ in columns) for task, columns in texts.items()}
     for page in (
         render_report(found, nothing),

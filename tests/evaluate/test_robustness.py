@@ -81,7 +81,7 @@ def test_word_order_worked_by_hand(headed, monkeypatch: pytest.MonkeyPatch) -> N
     )
     assert overlaps(pairs.first, pairs.second).tolist() == [1.0, 1.0, 0.5, 1.0]
     said = np.array([0.9, 0.8, 0.1, 0.2])
-    monkeypatch.setattr(Corpus, "predictions", lambda self, task, gear, columns: said)
+    monkeypatch.setattr(Corpus, "predictions", lambda self, task, mode, columns: said)
     found = measure_order(Corpus(headed), "paraphrase", headed.tasks["paraphrase"], pairs)
     assert found.keys() == {"cross", "bi"}
     result = found["cross"]
@@ -101,14 +101,14 @@ def test_every_head_is_measured_by_every_rule(headed, suite_data: Path) -> None:
     assert result.missing == []
     heads = {"paraphrase": {"cross", "bi"}, "similarity": {"cross"}}
     for tasks in (result.word_order["HANS"], result.word_order["PAWS"]):
-        assert {task: set(gears) for task, gears in tasks.items()} == heads
+        assert {task: set(modes) for task, modes in tasks.items()} == heads
     assert set(result.word_order["HANS"]["paraphrase"]["bi"].heuristics) == {"subsequence", "other"}
-    assert {task: set(gears) for task, gears in result.changes.items()} == {
+    assert {task: set(modes) for task, modes in result.changes.items()} == {
         "sentiment": {"single"},
         **heads,
     }
-    for gears in result.changes.values():
-        for rules in gears.values():
+    for modes in result.changes.values():
+        for rules in modes.values():
             assert list(rules) == ["typos", "casing", "negation", "numbers"]
             # The tiny encoder does not see case.
             assert (rules["casing"].moved, rules["casing"].rows) == (0.0, 40)

@@ -12,9 +12,9 @@ from tercet.data.table import load_table
 from tercet.errors import TercetError
 from tercet.evaluate.results import overall_of, score_of
 from tercet.evaluate.tasks import evaluate_tasks, score_tables
+from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.model import Model
-from tercet.model_card import Metrics, ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -71,36 +71,36 @@ def test_figures_are_those_of_the_models_own_predictions(model, sample_data: Pat
     rows = read(sample_data, "ids-sst-dev.csv")
     labels = [int(row["sentiment"]) for row in rows]
     found = [sentiment.label for sentiment in model.sentiment([row["sentence"] for row in rows])]
-    accuracy = result.tasks["sentiment"].gears["single"].metrics["accuracy"]
+    accuracy = result.tasks["sentiment"].modes["single"].metrics["accuracy"]
     assert accuracy.value == pytest.approx(np.mean(np.equal(labels, found)))
     assert accuracy.interval[0] <= accuracy.value <= accuracy.interval[1]
 
     rows = read(sample_data, "sts-dev.csv")
     grades = [float(row["similarity"]) for row in rows]
     pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
-    for gear in ("cross", "bi"):
+    for mode in ("cross", "bi"):
         columns = [model.pieces(side) for side in zip(*pairs, strict=True)]
-        outputs = model.engine.outputs("similarity", gear, columns)[:, 0]
+        outputs = model.engine.outputs("similarity", mode, columns)[:, 0]
         expected = np.corrcoef(grades, outputs)[0, 1]
-        figure = result.tasks["similarity"].gears[gear].metrics["pearson"]
+        figure = result.tasks["similarity"].modes[mode].metrics["pearson"]
         assert figure.value == pytest.approx(expected, abs=1e-5)
         assert figure.interval[0] < figure.value < figure.interval[1]
 
 
 def test_correlations_tell_apart_what_a_range_cuts_off(model, sample_data: Path) -> None:
     torch.nn.init.constant_(model.network.head("similarity", "cross").layers[0].bias, -50.0)
-    found = evaluate_tasks(model, sample_data, rows=20).tasks["similarity"].gears["cross"]
+    found = evaluate_tasks(model, sample_data, rows=20).tasks["similarity"].modes["cross"]
     assert (found.predictions == 0.0).all()
     assert found.metrics["pearson"].value is not None
     assert found.to_json()["uncut"] == pytest.approx(found.uncut, abs=1e-4)
 
 
-def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> None:
+def test_every_task_mode_and_metric_is_measured(model, sample_data: Path) -> None:
     result = evaluate_tasks(model, sample_data, intervals=False)
     measured = {
-        (name, gear): list(found.metrics)
+        (name, mode): list(found.metrics)
         for name, task in result.tasks.items()
-        for gear, found in task.gears.items()
+        for mode, found in task.modes.items()
     }
     assert measured == {
         ("sentiment", "single"): ["accuracy", "macro-f1"],
@@ -109,9 +109,9 @@ def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> Non
         ("similarity", "bi"): ["pearson", "spearman"],
     }
     chosen = [
-        result.tasks["sentiment"].gears["single"].metrics["accuracy"].value,
-        result.tasks["paraphrase"].gears["cross"].metrics["accuracy"].value,
-        result.tasks["similarity"].gears["cross"].metrics["pearson"].value,
+        result.tasks["sentiment"].modes["single"].metrics["accuracy"].value,
+        result.tasks["paraphrase"].modes["cross"].metrics["accuracy"].value,
+        result.tasks["similarity"].modes["cross"].metrics["pearson"].value,
     ]
     assert result.overall["mean"] == pytest.approx(np.mean(chosen))
     chosen[2] = (chosen[2] + 1) / 2
@@ -120,9 +120,9 @@ def test_every_task_gear_and_metric_is_measured(model, sample_data: Path) -> Non
 
 def flat(metrics: Metrics) -> dict[tuple[str, str, str], float | None]:
     return {
-        (task, gear, metric): value
-        for task, gears in metrics.items()
-        for gear, found in gears.items()
+        (task, mode, metric): value
+        for task, modes in metrics.items()
+        for mode, found in modes.items()
         for metric, value in found.items()
     }
 

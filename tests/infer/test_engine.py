@@ -9,7 +9,7 @@ import torch
 
 from tercet.infer import engine as engine_module
 from tercet.infer.engine import Engine, distinct, join
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -48,12 +48,12 @@ def columns(tokenizer: Tokenizer):
     return [tokenizer.pieces(side, limit=32) for side in (TEXTS, OTHERS)]
 
 
-@pytest.mark.parametrize("gear", ["bi", "cross"])
-def test_small_batches_give_what_one_batch_gives(engine, tokenizer, gear, monkeypatch) -> None:
-    whole = engine.outputs("similarity", gear, columns(tokenizer))
+@pytest.mark.parametrize("mode", ["bi", "cross"])
+def test_small_batches_give_what_one_batch_gives(engine, tokenizer, mode, monkeypatch) -> None:
+    whole = engine.outputs("similarity", mode, columns(tokenizer))
     monkeypatch.setattr(engine_module, "CPU_BUDGET", 12)
     monkeypatch.setattr(engine_module, "COMPARED", 2)
-    parts = engine.outputs("similarity", gear, columns(tokenizer))
+    parts = engine.outputs("similarity", mode, columns(tokenizer))
     assert whole.shape == (6, 1)
     assert np.abs(whole - parts).max() < 1e-5
 
@@ -88,7 +88,7 @@ def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch
     assert set(alone) == {1}
 
 
-def test_the_bi_gear_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:
+def test_the_bi_mode_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:
     from tercet.nn.device_tokens import DeviceTokens
     from tercet.text.tokens import concatenate
 

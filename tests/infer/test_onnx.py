@@ -14,15 +14,15 @@ import torch
 import tercet
 from tercet.data.examples import read_texts
 from tercet.errors import TercetError
+from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import Parts
+from tercet.folders.onnx_folder import export_onnx
 from tercet.infer import loud, onnx_engine
 from tercet.infer.batches import even_batches
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.model_folder import Parts
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.exemplars import Exemplars
 from tercet.nn.folder import load_encoder
-from tercet.onnx_folder import export_onnx
 from tercet.specs import Scaling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
@@ -90,7 +90,7 @@ TASKS = {
         },
     }.items()
 }
-GEARS = [(name, gear) for name, task in TASKS.items() if task.answers for gear in task.gears]
+MODES = [(name, mode) for name, task in TASKS.items() if task.answers for mode in task.modes]
 TEXTS = [
     "a film that is worth a look",
     "dull",
@@ -139,23 +139,23 @@ def test_vectors_are_those_of_torch(both) -> None:
     assert exported.embed([]).shape == (0, model.width)
 
 
-@pytest.mark.parametrize(("task", "gear"), GEARS)
-def test_every_head_answers_as_in_torch(both, task: str, gear: str) -> None:
+@pytest.mark.parametrize(("task", "mode"), MODES)
+def test_every_head_answers_as_in_torch(both, task: str, mode: str) -> None:
     model, exported = both
-    inputs: Any = TEXTS if gear == "single" else PAIRS
-    mode: Any = None if gear == "single" else gear
-    wanted = model.predictions(task, inputs, mode)
-    given = exported.predictions(task, inputs, mode)
+    inputs: Any = TEXTS if mode == "single" else PAIRS
+    asked: Any = None if mode == "single" else mode
+    wanted = model.predictions(task, inputs, asked)
+    given = exported.predictions(task, inputs, asked)
     assert given.shape == wanted.shape
     assert given.dtype == np.float32
     assert np.abs(given - wanted).max() < 1e-4
     assert exported.predictions(task, [], mode).shape == model.predictions(task, [], mode).shape
-    columns = [model.pieces(TEXTS), model.pieces(TEXTS[::-1])][: 1 if gear == "single" else 2]
-    raw = [each.engine.outputs(task, gear, columns) for each in both]
+    columns = [model.pieces(TEXTS), model.pieces(TEXTS[::-1])][: 1 if mode == "single" else 2]
+    raw = [each.engine.outputs(task, mode, columns) for each in both]
     assert np.abs(raw[0] - raw[1]).max() < 1e-4
     assert np.abs(raw[0] - raw[0][0]).max() > 1e-3  # so the head does look at its input
-    assert exported.engine.output_width(task, gear) == raw[1].shape[1]
-    assert exported.engine.reads_vectors(task, gear) == model.engine.reads_vectors(task, gear)
+    assert exported.engine.output_width(task, mode) == raw[1].shape[1]
+    assert exported.engine.reads_vectors(task, mode) == model.engine.reads_vectors(task, mode)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "pooler"])

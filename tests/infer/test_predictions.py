@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tercet.infer.predictions import output_width, predict
-from tercet.network import build_objective
+from tercet.network.network import build_objective
 from tercet.specs import TaskSpec
 from tercet.specs.objectives import UNLABELLED, ObjectiveSpec
 
@@ -32,12 +32,12 @@ OBJECTIVES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 def test_they_are_what_torch_gives(task: Any, objective: Any, rows: int) -> None:
     block = task | {"cross": {"head": MLP, "objective": objective}}
     spec = TaskSpec.model_validate(block)
-    gear = spec.gears["cross"]
-    wanted = build_objective(gear.objective, spec)
-    assert output_width(spec, gear) == wanted.outputs
+    mode = spec.modes["cross"]
+    wanted = build_objective(mode.objective, spec)
+    assert output_width(spec, mode) == wanted.outputs
     raw = 100 * np.random.default_rng(0).standard_normal((rows, wanted.outputs))
     raw[::2] /= 100
-    given = predict(spec, gear, raw.astype(np.float32))
+    given = predict(spec, mode, raw.astype(np.float32))
     told = wanted.predict(torch.from_numpy(raw.astype(np.float32))).numpy()
     assert given.shape == told.shape
     assert given.dtype == np.float32

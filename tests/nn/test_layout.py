@@ -7,7 +7,7 @@ from torch import nn
 
 import tercet
 from tercet.model import Model
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.nn.layout import by_columns
 

@@ -1,4 +1,4 @@
-"""Small models with a cross gear, and small files of texts."""
+"""Small models with a cross mode, and small files of texts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tercet.data.stream import TextFile
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -39,7 +39,7 @@ def make_model(encoder: Path, tasks: dict[str, TaskSpec], *, pooling: str = "mea
 
 @pytest.fixture(scope="session")
 def model(tiny_encoder: Path) -> Model:
-    """With a cross gear."""
+    """With a cross mode."""
     return make_model(tiny_encoder, TASKS)
 
 

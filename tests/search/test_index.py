@@ -121,7 +121,7 @@ def test_building_again_replaces_all(built: Index, rows: Rows, tmp_path: Path) -
     assert [hit.text for hit in built.search("film")[0]] == ["only this"]
 
 
-def test_rerank_orders_by_both_gears(built: Index, model: Model) -> None:
+def test_rerank_orders_by_both_modes(built: Index, model: Model) -> None:
     query = "quiet people sing"
     before = built.search(query, top=30)[0]
     after = built.search(query, top=30, rerank=20)[0]
@@ -134,9 +134,9 @@ def test_rerank_orders_by_both_gears(built: Index, model: Model) -> None:
     assert len(built.search(query, top=5, rerank=20)[0]) == 5
 
 
-def test_rerank_needs_a_cross_gear(built: Index, plain_model: Model, tmp_path: Path) -> None:
+def test_rerank_needs_a_cross_mode(built: Index, plain_model: Model, tmp_path: Path) -> None:
     index = Index.open(tmp_path / "index", plain_model)
-    with pytest.raises(TercetError, match="has a gear `cross`"):
+    with pytest.raises(TercetError, match="has a mode `cross`"):
         index.search("film", rerank=5)
 
 

@@ -65,7 +65,7 @@ def test_pairs_of_5000_questions_equal_brute_force(
     check_equals_brute_force(load(minilm, device="cpu"), texts, tmp_path)
 
 
-def test_rerank_orders_the_closest_by_the_cross_gear(model: Model, tmp_path: Path) -> None:
+def test_rerank_orders_the_closest_by_the_cross_mode(model: Model, tmp_path: Path) -> None:
     file = write(tmp_path, TEXTS)
     plain = rows_of(mine(file, model, tmp_path / "work", top=20))
     judged = rows_of(mine(file, model, tmp_path / "work", top=20, rerank=True))
@@ -78,7 +78,7 @@ def test_rerank_orders_the_closest_by_the_cross_gear(model: Model, tmp_path: Pat
     assert [row["cross"] for row in judged] == sorted((r["cross"] for r in judged), reverse=True)
 
 
-def test_groups_are_held_together_by_what_the_cross_gear_takes_for_the_same(
+def test_groups_are_held_together_by_what_the_cross_mode_takes_for_the_same(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write(tmp_path, ["one film", "two films", "one film", "two films", "red"])

@@ -1,4 +1,4 @@
-"""A small model of all tasks in both gears, and servers of it on loopback ports."""
+"""A small model of all tasks in both modes, and servers of it on loopback ports."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 import torch
 import uvicorn
 
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model, load
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher

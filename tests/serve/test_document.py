@@ -17,7 +17,7 @@ PHASES, EXAMPLES, CASES = ("coverage,fuzzing", 600, 2500) if WHOLE else ("fuzzin
 FOREIGN = "^/(v1/|embed$|rerank$|similarity$|info$)"
 """The forms of other servers, which are one half of the whole."""
 
-# Which gears and inputs fit depends on the task, which a document cannot say.
+# Which modes and inputs fit depends on the task, which a document cannot say.
 CONFIG = """
 [checks]
 negative_data_rejection.expected-statuses = ["4xx"]

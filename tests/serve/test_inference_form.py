@@ -65,17 +65,17 @@ def test_rerank_puts_the_nearest_first(server: Any, model: Model) -> None:
     )
 
 
-def test_info_tells_tasks_gears_and_limits(server: Any, model: Model) -> None:
+def test_info_tells_tasks_modes_and_limits(server: Any, model: Model) -> None:
     told = server.get("/info").json()
     assert told["max_client_batch_size"] == 64
     assert told["max_input_length"] == 48
     assert told["version"] == tercet.__version__
     ours = told["tercet"]
-    assert ours["tasks"]["paraphrase"]["gears"] == ["cross", "bi"]
+    assert ours["tasks"]["paraphrase"]["modes"] == ["cross", "bi"]
     assert ours["tasks"]["sentiment"]["labels"] == model.tasks["sentiment"].labels
     assert ours["tasks"]["similarity"] == {
         "inputs": "pairs",
-        "gears": ["cross", "bi"],
+        "modes": ["cross", "bi"],
         "labels": None,
         "range": [1, 3],
     }

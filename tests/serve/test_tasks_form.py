@@ -32,20 +32,20 @@ def test_one_text_needs_no_list(server: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["cross", "bi"])
-def test_pairs_equal_the_model_in_both_gears(server: Any, model: Model, mode: Any) -> None:
+def test_pairs_equal_the_model_in_both_modes(server: Any, model: Model, mode: Any) -> None:
     for path, ask in [("/paraphrase", model.paraphrase), ("/similarity/pairs", model.similarity)]:
         told = server.post(path, {"pairs": PAIRS, "mode": mode}).json()
         assert told["mode"] == mode
         assert np.allclose(told["results"], ask(PAIRS, mode=mode), atol=1e-5)
 
 
-def test_the_most_exact_gear_answers_when_none_is_asked_for(server: Any) -> None:
+def test_the_most_exact_mode_answers_when_none_is_asked_for(server: Any) -> None:
     assert server.post("/paraphrase", {"pairs": PAIRS}).json()["mode"] == "cross"
 
 
 @pytest.mark.parametrize("task", ["sentiment", "tone", "paraphrase", "turned"])
 def test_predict_answers_any_task_with_classes(server: Any, model: Model, task: str) -> None:
-    inputs: Any = TEXTS if model.gear(task) == "single" else PAIRS
+    inputs: Any = TEXTS if model.resolve_mode(task) == "single" else PAIRS
     told = server.post(f"/predict/{task}", {"inputs": inputs}).json()
     for found, wanted in zip(told["results"], model.predict(task, inputs), strict=True):
         assert (found["label"], found["name"]) == (wanted.label, wanted.name)
@@ -83,7 +83,7 @@ def test_many_pairs_keep_their_order(server: Any, model: Model, mode: Any) -> No
         ("/paraphrase", {"pairs": [["a", "b"], ["a"]]}, "pairs.1.1", "missing"),
         ("/paraphrase", {"pairs": [["a", "b", "c"]]}, "pairs.0", "2 items"),
         ("/paraphrase", {"pairs": [["a", "b"]], "mode": "both"}, "mode", "both"),
-        ("/predict/turned", {"inputs": [["a", "b"]], "mode": "bi"}, "mode", "no gear `bi`"),
+        ("/predict/turned", {"inputs": [["a", "b"]], "mode": "bi"}, "mode", "no mode `bi`"),
         ("/predict/tone", {"inputs": [["a", "b"]]}, "inputs.0", "reads texts"),
         ("/predict/turned", {"inputs": ["a"]}, "inputs.0", "reads pairs"),
     ],

@@ -12,7 +12,7 @@ import torch
 
 from tercet.data.examples import Examples
 from tercet.data.table import TaskTable, build_table
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer

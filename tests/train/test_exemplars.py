@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet.data.table import TaskTable
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -38,8 +38,8 @@ def test_a_head_knows_its_exemplars_again(
     make_table: Callable[..., TaskTable],
     tokenizer: Tokenizer,
 ) -> None:
-    gear = {"head": {"kind": "nearest", "count": 8}, "objective": {"kind": "cross-entropy"}}
-    block = {"data": {"layout": "cs224n-sst"}, "labels": ["a", "b", "c"], "single": gear}
+    mode = {"head": {"kind": "nearest", "count": 8}, "objective": {"kind": "cross-entropy"}}
+    block = {"data": {"layout": "cs224n-sst"}, "labels": ["a", "b", "c"], "single": mode}
     network = make_network({"t": block})
     losses = Losses(
         network=network,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tercet.data.table import TaskTable
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World

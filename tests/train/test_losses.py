@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.objectives.masked_language_model import NOTHING
 from tercet.specs import TaskSpec
@@ -116,8 +116,8 @@ def by_row(values: Sequence[Any]) -> Tensor:
 
 def test_single(bench: MakeBench) -> None:
     labels = [0, 1, 2, 1, 2]
-    gear = {"head": MLP, "objective": {"kind": "cross-entropy"}}
-    made = bench({**CLASSES, "single": gear}, FIRST, labels=labels)
+    mode = {"head": MLP, "objective": {"kind": "cross-entropy"}}
+    made = bench({**CLASSES, "single": mode}, FIRST, labels=labels)
     hidden = torch.tanh(made.linear("single.layers.0", made.vectors(FIRST)))
     raw = made.linear("single.layers.1", hidden)
     close(made.loss(), F.cross_entropy(raw, by_row(labels)))
@@ -125,8 +125,8 @@ def test_single(bench: MakeBench) -> None:
 
 def test_a_prior_shifts_what_labels_are_compared_with(bench: MakeBench) -> None:
     labels = [0, 1, 1, 0, 1]
-    gear = {"head": MLP, "objective": BINARY}
-    made = bench({**TWO, "prior": 0.2, "cross": gear}, FIRST, SECOND, labels=labels)
+    mode = {"head": MLP, "objective": BINARY}
+    made = bench({**TWO, "prior": 0.2, "cross": mode}, FIRST, SECOND, labels=labels)
     raw = made.network.outputs(
         "t", "cross", DeviceTokens.from_host(made.losses.tokens("t", "cross", ROWS), CPU)
     )
@@ -161,15 +161,15 @@ def test_bi_features(bench: MakeBench) -> None:
     ("kind", "loss"), [("mean-squared-error", F.mse_loss), ("mean-absolute-error", F.l1_loss)]
 )
 def test_bi_cosine(bench: MakeBench, kind: str, loss: Callable[..., Tensor]) -> None:
-    gear = {"head": COSINE, "objective": {"kind": kind, "targets": [-1, 1]}}
-    made = bench({**GRADES, "bi": gear}, FIRST, SECOND, labels=GRADED)
+    mode = {"head": COSINE, "objective": {"kind": kind, "targets": [-1, 1]}}
+    made = bench({**GRADES, "bi": mode}, FIRST, SECOND, labels=GRADED)
     u, v = (made.linear("bi.projection", made.vectors(column)) for column in (FIRST, SECOND))
     close(made.loss(), loss(F.cosine_similarity(u, v), by_row(GRADED) * 0.4 - 1.0))
 
 
 def test_cross(bench: MakeBench) -> None:
-    gear = {"head": MLP, "objective": {"kind": "mean-squared-error"}}
-    made = bench({**GRADES, "cross": gear}, FIRST, SECOND, labels=GRADED)
+    mode = {"head": MLP, "objective": {"kind": "mean-squared-error"}}
+    made = bench({**GRADES, "cross": mode}, FIRST, SECOND, labels=GRADED)
     hidden = torch.tanh(made.linear("cross.layers.0", made.vectors(FIRST, SECOND)))
     raw = made.linear("cross.layers.1", hidden)
     close(made.loss(), F.mse_loss(raw[:, 0], by_row(GRADED)))
@@ -203,11 +203,11 @@ def test_triplet(bench: MakeBench) -> None:
     close(made.loss(), F.triplet_margin_loss(*vectors, margin=0.5, eps=0.0))
 
 
-@pytest.mark.parametrize("gear", ["single", "bi"])
+@pytest.mark.parametrize("mode", ["single", "bi"])
 def test_unsupervised_simcse_sees_each_sentence_under_two_draws_of_dropout(
-    bench: MakeBench, gear: str
+    bench: MakeBench, mode: str
 ) -> None:
-    block = {gear: {"objective": {"kind": "simcse", "temperature": 0.1}}}
+    block = {mode: {"objective": {"kind": "simcse", "temperature": 0.1}}}
     plain = bench(block, FIRST)
     vectors = plain.vectors(FIRST)
     close(plain.loss(), in_batch(vectors, vectors, scale=10.0))
@@ -226,7 +226,7 @@ def test_unsupervised_simcse_sees_each_sentence_under_two_draws_of_dropout(
     assert first > plain.loss()
 
 
-def test_a_task_with_two_gears_adds_up_both(bench: MakeBench) -> None:
+def test_a_task_with_two_modes_adds_up_both(bench: MakeBench) -> None:
     bi = {"head": FEATURES, "objective": BINARY}
     cross = {"head": MLP, "objective": BINARY}
     labels = [0, 1, 1, 0, 1]
@@ -245,8 +245,8 @@ def test_a_task_with_two_gears_adds_up_both(bench: MakeBench) -> None:
 
 
 def test_a_longer_step_divides_by_all_its_rows(bench: MakeBench) -> None:
-    gear = {"head": MLP, "objective": {"kind": "cross-entropy"}}
-    made = bench({**CLASSES, "single": gear}, FIRST, labels=[0, 1, 2, 1, 2])
+    mode = {"head": MLP, "objective": {"kind": "cross-entropy"}}
+    made = bench({**CLASSES, "single": mode}, FIRST, labels=[0, 1, 2, 1, 2])
     parts = made.loss(ROWS[:3], total=4) + made.loss(ROWS[3:], total=4)
     close(parts, made.loss(ROWS))
 
@@ -343,18 +343,18 @@ def test_dense_pair_reads_both_orders(bench: MakeBench) -> None:
 def test_shared_layers_stand_between_vectors_and_head(bench: MakeBench) -> None:
     labels = [0, 1, 2, 1, 2]
     shared = {"name": "common", "hidden": [7], "activation": "tanh"}
-    gear = {
+    mode = {
         "shared": shared,
         "head": {"kind": "mlp", "dropout": 0.0},
         "objective": {"kind": "cross-entropy"},
     }
-    made = bench({**CLASSES, "single": gear}, FIRST, labels=labels)
+    made = bench({**CLASSES, "single": mode}, FIRST, labels=labels)
     common = made.network.shared["common"].layers[0]
     hidden = torch.tanh(F.linear(made.vectors(FIRST), common.weight, common.bias))
     close(made.loss(), F.cross_entropy(made.linear("single.layers.0", hidden), by_row(labels)))
 
 
-def test_each_gear_has_its_weight(bench: MakeBench) -> None:
+def test_each_mode_has_its_weight(bench: MakeBench) -> None:
     labels = [0, 1, 1, 0, 1]
 
     def loss(bi: float, cross: float) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.specs import OptimiserSpec
 from tercet.train.parts import adamw, build_optimiser, set_rate
 

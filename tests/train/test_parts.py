@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.errors import TercetError
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import OptimiserSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
@@ -187,8 +187,8 @@ def test_rates_rise_then_never_rise_again_and_stay_above_zero(
 
 
 def test_a_task_with_exemplars_needs_a_frozen_encoder(make_network: Callable[..., Network]) -> None:
-    gear = {"head": {"kind": "nearest", "count": 3}, "objective": {"kind": "cross-entropy"}}
-    network = make_network({"near": CLASSES | {"single": gear}})
+    mode = {"head": {"kind": "nearest", "count": 3}, "objective": {"kind": "cross-entropy"}}
+    network = make_network({"near": CLASSES | {"single": mode}})
     with pytest.raises(TercetError, match="put `encoder` into `freeze`"):
         choose_trainable(network, stage(), tasks=["near"])
     choose_trainable(network, stage(freeze=["encoder"]), tasks=["near"])

@@ -11,7 +11,7 @@ import torch
 
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
 from tercet.text.tokenizer import Tokenizer
@@ -28,13 +28,13 @@ COMMON = {"name": "common", "hidden": [6], "activation": "tanh"}
 
 
 def block(shared: dict[str, Any] | None) -> dict[str, Any]:
-    gear: dict[str, Any] = {
+    mode: dict[str, Any] = {
         "head": {"kind": "mlp", "dropout": 0.0},
         "objective": {"kind": "binary-cross-entropy"},
     }
     if shared:
-        gear["shared"] = shared
-    return {"data": {"layout": "cs224n-sst"}, "labels": ["no", "yes"], "single": gear}
+        mode["shared"] = shared
+    return {"data": {"layout": "cs224n-sst"}, "labels": ["no", "yes"], "single": mode}
 
 
 BLOCKS = {"one": block(COMMON), "two": block(COMMON), "apart": block(None)}

@@ -20,7 +20,7 @@ from tercet.errors import TercetError
 from tercet.evaluate.scaling import calibrate
 from tercet.evaluate.tasks import evaluate_tasks
 from tercet.infer.engine import Engine
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.recipe import Recipe
 from tercet.specs import PairsSpec, TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -135,10 +135,10 @@ def test_targets_are_the_teachers_predictions(teachers: list[str], sample_data: 
     np.testing.assert_allclose(found[:, 0], model.predictions("similarity", pairs), rtol=1e-5)
 
 
-def test_an_ensemble_and_several_gears_are_averaged_at_the_temperature(
+def test_an_ensemble_and_several_modes_are_averaged_at_the_temperature(
     teachers: list[str], sample_data: Path
 ) -> None:
-    block = taught(PARAPHRASE, teachers, gears=["cross", "bi"], temperature=2.0)
+    block = taught(PARAPHRASE, teachers, modes=["cross", "bi"], temperature=2.0)
     found = ask("paraphrase", block, sample_data)
     read = read_examples(TaskSpec.model_validate(PARAPHRASE), "train", sample_data).texts
     parts = []
@@ -195,7 +195,7 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
     [
         ({"task": "mood"}, "no task `mood`"),
         ({"task": "paraphrase"}, "other labels for `paraphrase`"),
-        ({"gears": ["cross"]}, "cannot teach it in gear `cross`; it has single"),
+        ({"modes": ["cross"]}, "cannot teach it in mode `cross`; it has single"),
     ],
 )
 def test_a_teacher_that_does_not_fit_is_told(
@@ -281,20 +281,20 @@ def test_labels_and_teacher_share_the_loss(
     torch.testing.assert_close(parts, loss_of(losses))
 
 
-def tokens_of(losses: Losses, gear: Any) -> Any:
+def tokens_of(losses: Losses, mode: Any) -> Any:
     from tercet.nn.device_tokens import DeviceTokens
 
-    tokens = losses.tables["t"].tokens(ROWS, gear=gear, template=losses.template, max_tokens=24)
+    tokens = losses.tables["t"].tokens(ROWS, mode=mode, template=losses.template, max_tokens=24)
     return DeviceTokens.from_host(tokens, CPU)
 
 
-def test_both_gears_learn_from_one_teacher(make_losses: Callable[..., Losses]) -> None:
+def test_both_modes_learn_from_one_teacher(make_losses: Callable[..., Losses]) -> None:
     labels, targets = [0.0, 5.0, 2.5, 1.25, 4.0], 5.0 * np.random.rand(5, 1).astype(np.float32)
     block = taught(SIMILARITY, "somewhere", weight=0.25)
     losses = make_losses(block, FIRST, SECOND, labels=labels, targets=targets)
     expected = torch.zeros(())
-    for gear in ("cross", "bi"):
-        raw = losses.network.outputs("t", gear, tokens_of(losses, gear))[:, 0]
+    for mode in ("cross", "bi"):
+        raw = losses.network.outputs("t", mode, tokens_of(losses, mode))[:, 0]
         grades = torch.from_numpy(targets[ROWS, 0])
         expected = expected + 0.25 * F.mse_loss(raw, grades / 5.0)
         expected = expected + 0.75 * F.mse_loss(raw, torch.tensor(labels)[ROWS] / 5.0)
@@ -315,33 +315,33 @@ def test_kept_vectors_of_both_columns(make_losses: Callable[..., Losses]) -> Non
     torch.testing.assert_close(loss_of(losses), expected)
 
 
-@pytest.mark.parametrize("gear", ["single", "bi", "cross"])
-def test_r_drop_sends_rows_through_twice(make_losses: Callable[..., Losses], gear: str) -> None:
-    base = {"single": SENTIMENT, "bi": PARAPHRASE, "cross": PARAPHRASE}[gear]
+@pytest.mark.parametrize("mode", ["single", "bi", "cross"])
+def test_r_drop_sends_rows_through_twice(make_losses: Callable[..., Losses], mode: str) -> None:
+    base = {"single": SENTIMENT, "bi": PARAPHRASE, "cross": PARAPHRASE}[mode]
     block = {key: value for key, value in base.items() if key not in ("single", "bi", "cross")}
-    columns = [FIRST] if gear == "single" else [FIRST, SECOND]
+    columns = [FIRST] if mode == "single" else [FIRST, SECOND]
     labels = [0, 1, 1, 0, 1]
 
     def losses(r_drop: float, dropout: float) -> Losses:
-        gears = {gear: {**base[gear], "r_drop": r_drop}}
-        return make_losses({**block, **gears}, *columns, labels=labels, dropout=dropout)
+        modes = {mode: {**base[mode], "r_drop": r_drop}}
+        return make_losses({**block, **modes}, *columns, labels=labels, dropout=dropout)
 
     # Without dropout the two agree, and their mean is the plain loss.
     torch.testing.assert_close(loss_of(losses(3.0, 0.0)), loss_of(losses(0.0, 0.0)))
     seen: list[torch.Tensor] = []
     made = losses(3.0, 0.3)
-    head = made.network.heads_of("t")[gear]
+    head = made.network.heads_of("t")[mode]
     head.register_forward_hook(lambda module, inputs, out: seen.append(out))
     torch.manual_seed(0)
     loss = loss_of(made)
-    objective = made.network.objectives["t", gear]
+    objective = made.network.objectives["t", mode]
     first, second = seen[0].chunk(2)
     assert not torch.isclose(first, second).any()
     own = torch.tensor(labels)[ROWS]
     hard = 0.5 * (objective.loss(first, own, total=4) + objective.loss(second, own, total=4))
     apart = objective.disagreement(first, second, total=4)
     torch.testing.assert_close(loss, hard + 3.0 * apart)
-    taught_too = taught({**block, gear: {**base[gear], "r_drop": 1.0}}, "somewhere")
+    taught_too = taught({**block, mode: {**base[mode], "r_drop": 1.0}}, "somewhere")
     targets = soft(5, len(base["labels"]))
     assert torch.isfinite(
         loss_of(make_losses(taught_too, *columns, labels=labels, targets=targets, dropout=0.3))
@@ -433,7 +433,7 @@ def test_a_task_like_another_trains_its_heads(
                     "objective": {"kind": "binary-cross-entropy"},
                 }
             },
-            "in gear `cross` another head",
+            "in mode `cross` another head",
         ),
         ({"teacher": {"folder": "x"}}, "need a `teacher` with `weight = 1`"),
         ({"teacher": {"folder": "x", "weight": 0}}, "greater than 0"),
@@ -518,8 +518,8 @@ def test_figures_of_a_run_are_those_of_its_calibrated_model(
     model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
     found = evaluate_tasks(model, sample_data, intervals=False).tasks["paraphrase"]
     assert model.info.metrics is not None
-    for gear, told in model.info.metrics["paraphrase"].items():
-        measured = {name: one.value for name, one in found.gears[gear].metrics.items()}
+    for mode, told in model.info.metrics["paraphrase"].items():
+        measured = {name: one.value for name, one in found.modes[mode].metrics.items()}
         assert measured == pytest.approx(told)
 
 

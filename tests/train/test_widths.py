@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import tercet
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec

@@ -77,7 +77,7 @@ def evaluate(
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.
 
-    The figure that stands for a task is marked *; that of its most exact gear counts overall.
+    The figure that stands for a task is marked *; that of its most exact mode counts overall.
     Of several models each is tested against the first by a paired bootstrap of the same rows.
     Where a file of a suite is missing the rest is measured, and the exit code is 3.
 

@@ -34,8 +34,8 @@ def export(
         loaded.save(out)
         say(f"Wrote {out}, which loads in {form}, in transformers and in Tercet.")
         return
-    from tercet.model_folder import Parts
-    from tercet.onnx_folder import export_onnx
+    from tercet.folders.model_folder import Parts
+    from tercet.folders.onnx_folder import export_onnx
 
     parts = Parts(loaded.network, loaded.tokenizer, loaded.info)
     export_onnx(out, parts, precision="int8" if form == "onnx-int8" else "fp32")

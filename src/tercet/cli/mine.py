@@ -35,7 +35,7 @@ def mine(
         bool, typer.Option("--groups", help="Groups that pairs above the threshold make.")
     ] = False,
     rerank: Annotated[
-        bool, typer.Option("--rerank", help="Let the cross gear judge what was found.")
+        bool, typer.Option("--rerank", help="Let the cross mode judge what was found.")
     ] = False,
     out: Annotated[
         Path | None,

@@ -16,7 +16,7 @@ from tercet.errors import TercetError
 
 if TYPE_CHECKING:
     from tercet.infer.engine import Floats
-    from tercet.model import Mode, Model
+    from tercet.model import Model, PairMode
     from tercet.specs import TaskSpec
 
 BLOCK = 2048  # inputs that are sorted by length, predicted and printed together
@@ -59,8 +59,8 @@ def predict(
     from tercet.model import load
 
     loaded = load(model)
-    gear = loaded.gear(task, mode)
-    width = 1 if gear == "single" else 2
+    resolved = loaded.resolve_mode(task, mode)
+    width = 1 if resolved == "single" else 2
     inputs = _inputs(file, text or [], column, width=width)
     while block := list(islice(inputs, BLOCK)):
         for line in _lines(loaded, task, block, mode):
@@ -97,7 +97,7 @@ def _stdin(stream: BinaryIO, *, width: int) -> Iterator[Texts]:
         yield texts
 
 
-def _lines(model: Model, task: str, block: list[Texts], mode: Mode | None) -> Iterator[str]:
+def _lines(model: Model, task: str, block: list[Texts], mode: PairMode | None) -> Iterator[str]:
     spec = model.tasks[task]
     pairs = len(block[0]) == 2
     inputs: Any = block if pairs else [text for (text,) in block]

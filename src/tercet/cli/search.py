@@ -24,7 +24,7 @@ def search(
         str | None, typer.Option(metavar="SQL", help='A condition on columns: "price > 3".')
     ] = None,
     rerank: Annotated[
-        int, typer.Option(metavar="N", help="Let the cross gear judge the nearest N too.")
+        int, typer.Option(metavar="N", help="Let the cross mode judge the nearest N too.")
     ] = 0,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The model; else the one that made it.")

@@ -12,7 +12,7 @@ import typer
 from tercet.cli.console import Report, progress, say
 
 if TYPE_CHECKING:
-    from tercet.model_card import Metrics
+    from tercet.folders.model_card import Metrics
 
 
 def train(
@@ -100,9 +100,9 @@ class TerminalListener:
 
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None:
         figures = ", ".join(
-            f"{task} {gear} {metric} " + ("undefined" if figure is None else f"{figure:.4f}")
-            for task, gears in dev.items()
-            for gear, metrics in gears.items()
+            f"{task} {mode} {metric} " + ("undefined" if figure is None else f"{figure:.4f}")
+            for task, modes in dev.items()
+            for mode, metrics in modes.items()
             for metric, figure in metrics.items()
         )
         say(

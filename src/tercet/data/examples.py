@@ -92,7 +92,7 @@ def is_apart(data: DataSpec, split: Split) -> bool:
 
 
 def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
-    """Raise unless a resolved data block has the columns that the task's gears read."""
+    """Raise unless a resolved data block has the columns that the task's modes read."""
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
         raise TercetError(f"`data.sentences` cuts one text column, not {texts}.")
@@ -100,13 +100,13 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
-    for gear, spec in task.gears.items():
+    for mode, spec in task.modes.items():
         needed = 1
-        if gear == "cross" or (gear == "bi" and spec.objective.kind != "simcse"):
+        if mode == "cross" or (mode == "bi" and spec.objective.kind != "simcse"):
             needed = 3 if isinstance(spec.objective, TripletSpec) else 2
         if texts < needed:
             raise TercetError(
-                f"Gear `{gear}` with objective `{spec.objective.kind}` reads {needed} text "
+                f"Mode `{mode}` with objective `{spec.objective.kind}` reads {needed} text "
                 f"columns, but `data.texts` has {texts}."
             )
 

@@ -25,7 +25,7 @@ from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces, Tokens, concatenate
@@ -58,25 +58,25 @@ class TaskTable:
         return len(self.lines)
 
     def tokens(
-        self, rows: NDArray[np.int64], *, gear: Gear, template: Template, max_tokens: int
+        self, rows: NDArray[np.int64], *, mode: Mode, template: Template, max_tokens: int
     ) -> Tokens:
         """Tokens of the chosen rows [n].
 
         single: the first column, n sentences; bi: column after column, n * columns sentences;
         cross: the first two columns joined, n pairs.
         """
-        if gear == "single":
+        if mode == "single":
             return template.single(self.columns[0], rows, max_tokens=max_tokens)
-        if gear == "bi":
+        if mode == "bi":
             sides = [template.single(side, rows, max_tokens=max_tokens) for side in self.columns]
             return concatenate(sides)
         if len(self.columns) < 2:
-            raise TercetError("Gear `cross` joins two text columns, but this table has one.")
+            raise TercetError("Mode `cross` joins two text columns, but this table has one.")
         return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
 
-    def lengths(self, gear: Gear) -> NDArray[np.int64]:
-        """Pieces that each row holds in a gear, int64 [n], to sort and batch by."""
-        used = {"single": 1, "bi": len(self.columns), "cross": 2}[gear]
+    def lengths(self, mode: Mode) -> NDArray[np.int64]:
+        """Pieces that each row holds in a mode, int64 [n], to sort and batch by."""
+        used = {"single": 1, "bi": len(self.columns), "cross": 2}[mode]
         held = np.stack([np.diff(column.offsets) for column in self.columns[:used]])
         lengths: NDArray[np.int64] = held.sum(axis=0)
         return lengths

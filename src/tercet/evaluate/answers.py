@@ -23,7 +23,7 @@ Texts = Mapping[str, tuple[list[str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a model said of a task's rows in one gear.
+    """What a model said of a task's rows in one mode.
 
     classes: names of the classes; None where the task has grades
     labels: class numbers or grades [n]
@@ -33,7 +33,7 @@ class Answers:
     """
 
     task: str
-    gear: str
+    mode: str
     metric: str
     classes: list[str] | None
     labels: Floats
@@ -79,16 +79,16 @@ def tasks_of(document: Document) -> dict[str, Any]:
 
 
 def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
-    """The answers of every gear of a task, the most exact first."""
+    """The answers of every mode of a task, the most exact first."""
     block = tasks_of(document)[task]
     every = []
-    for gear, found in block["gears"].items():
+    for mode, found in block["modes"].items():
         predictions = _predictions(found["predictions"], block["classes"])
         uncut = found.get("uncut")
         every.append(
             Answers(
                 task=task,
-                gear=gear,
+                mode=mode,
                 metric=block["metric"],
                 classes=block["classes"],
                 labels=np.asarray(found["labels"], np.float64),

@@ -29,16 +29,16 @@ def scatter(answers: Answers) -> Chart:
     shown = "" if len(rows) == len(answers.labels) else f" {len(rows):,} of them are drawn."
     off = float(np.abs(answers.predictions - answers.labels).mean()) if len(rows) else None
     return Chart(
-        title=f"Predicted over expected grades, gear {answers.gear}",
+        title=f"Predicted over expected grades, mode {answers.mode}",
         note="Above the dotted line they are too high, below it too low.",
         alternative=(
             f"Scatter of {len(answers.labels):,} predicted grades of {answers.task} over the "
-            f"expected ones, gear {answers.gear}; on average they are off by {figure(off, 2)}."
+            f"expected ones, mode {answers.mode}; on average they are off by {figure(off, 2)}."
             f"{shown}"
         ),
         x=Axis("expected", low, high),
         y=Axis("predicted", low, high),
-        series=[Series(answers.gear, points, kind="cloud")],
+        series=[Series(answers.mode, points, kind="cloud")],
         diagonal=True,
     )
 
@@ -66,19 +66,19 @@ def sts_charts(suite: Mapping[str, Any]) -> list[Chart]:
 
 
 def precision_recall_chart(answers: Sequence[Answers]) -> Chart:
-    """The curve of each gear of a task with two classes."""
+    """The curve of each mode of a task with two classes."""
     series, told = [], []
     for one in answers:
         curve = None if one.positive is None else precision_recall(one.labels, one.positive)
         if curve is None:
-            told.append(f"{one.gear}: undefined, as no row is of class 1")
+            told.append(f"{one.mode}: undefined, as no row is of class 1")
             continue
         rows = _picked(len(curve.recall), CURVE)
         points = [(float(curve.recall[row]), float(curve.precision[row])) for row in rows]
-        series.append(Series(f"{one.gear}, average precision {curve.average:.3f}", points))
+        series.append(Series(f"{one.mode}, average precision {curve.average:.3f}", points))
         half = float(curve.precision[curve.recall >= 0.5].max())
         told.append(
-            f"{one.gear}: average precision {curve.average:.3f}, precision {half:.3f} at recall 0.5"
+            f"{one.mode}: average precision {curve.average:.3f}, precision {half:.3f} at recall 0.5"
         )
     return Chart(
         title="Precision over recall",
@@ -89,26 +89,26 @@ def precision_recall_chart(answers: Sequence[Answers]) -> Chart:
     )
 
 
-def reliability_chart(task: str, gears: Mapping[str, Any]) -> Chart:
+def reliability_chart(task: str, modes: Mapping[str, Any]) -> Chart:
     """How often the likeliest class is right, over how sure the model is.
 
-    gears: of each gear its calibration, as the document has it
+    modes: of each mode its calibration, as the document has it
     """
     series, told = [], []
-    for gear, one in gears.items():
+    for mode, one in modes.items():
         bins = [part for part in one["bins"] if part["rows"]]
         points = [(part["confidence"], part["accuracy"]) for part in bins]
         rows = sum(part["rows"] for part in bins)
         error = figure(one["ece"])
         series.append(
             Series(
-                f"{gear}, calibration error {error}",
+                f"{mode}, calibration error {error}",
                 points,
                 kind="dots",
                 weights=[part["rows"] / rows for part in bins],
             )
         )
-        told.append(f"{gear}: expected calibration error {error}")
+        told.append(f"{mode}: expected calibration error {error}")
     return Chart(
         title="Reliability",
         note="Below the dotted line it is surer than right. Larger dots stand for more rows.",
@@ -124,12 +124,12 @@ def reliability_chart(task: str, gears: Mapping[str, Any]) -> Chart:
 
 
 def length_chart(answers: Sequence[Answers]) -> Chart:
-    """A task's metric over the number of words, of each gear."""
+    """A task's metric over the number of words, of each mode."""
     words, metric = word_counts(answers[0].texts), answers[0].metric
     every = [by_length(metric, one.labels, one.measured, words) for one in answers]
     series = [
         # Beside each other, so that intervals do not hide one another.
-        _length_series(one.gear, bins, shift=(place - (len(every) - 1) / 2.0) * 0.14)
+        _length_series(one.mode, bins, shift=(place - (len(every) - 1) / 2.0) * 0.14)
         for place, (one, bins) in enumerate(zip(answers, every, strict=True))
     ]
     names = [_range(one.shortest, one.longest) for one in every[0]]
@@ -137,7 +137,7 @@ def length_chart(answers: Sequence[Answers]) -> Chart:
     values = [y for one in series for _, y in one.points]
     low, high = padded([*values, *spans], least=0.2)
     told = [
-        f"{one.gear}: "
+        f"{one.mode}: "
         + ", ".join(f"{name} words {figure(b.value)}" for name, b in zip(names, bins, strict=True))
         for one, bins in zip(answers, every, strict=True)
     ]
@@ -156,10 +156,10 @@ def length_chart(answers: Sequence[Answers]) -> Chart:
     )
 
 
-def _length_series(gear: str, bins: Sequence[LengthBin], *, shift: float) -> Series:
+def _length_series(mode: str, bins: Sequence[LengthBin], *, shift: float) -> Series:
     defined = [(place + shift, one) for place, one in enumerate(bins) if one.value is not None]
     points: list[Point] = [(place, one.value or 0.0) for place, one in defined]
-    return Series(gear, points, kind="dots", whiskers=[one.interval for _, one in defined])
+    return Series(mode, points, kind="dots", whiskers=[one.interval for _, one in defined])
 
 
 def _range(low: int, high: int) -> str:

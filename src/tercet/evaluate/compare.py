@@ -37,7 +37,7 @@ class Difference:
 class Contest:
     """One metric of one task, of all models that have it.
 
-    values, gears: by model; None where a model lacks the task
+    values, modes: by model; None where a model lacks the task
     differences: by model after the first; None where it or the first lacks the task
     """
 
@@ -47,7 +47,7 @@ class Contest:
     rows: int
     values: list[float | None]
     intervals: list[tuple[float, float] | None]
-    gears: list[str | None]
+    modes: list[str | None]
     differences: list[Difference | None]
 
 
@@ -73,7 +73,7 @@ class Comparison:
 def compare(documents: Sequence[Document], texts: Sequence[Texts]) -> Comparison:
     """Set evaluations of the same data side by side, the first against each of the others.
 
-    Of each task every model's most exact gear counts.
+    Of each task every model's most exact mode counts.
     """
     if len(documents) < 2:
         raise TercetError("A comparison needs two models or more.")
@@ -115,7 +115,7 @@ def _contests(
     task: str, documents: Sequence[Document], answers: Sequence[Answers | None]
 ) -> list[Contest]:
     figures = [
-        None if one is None else tasks_of(document)[task]["gears"][one.gear]["metrics"]
+        None if one is None else tasks_of(document)[task]["modes"][one.mode]["metrics"]
         for document, one in zip(documents, answers, strict=True)
     ]
     metrics = dict.fromkeys(metric for found in figures if found for metric in found)
@@ -128,7 +128,7 @@ def _contests(
             rows=len(there.labels),
             values=[_value(found, metric) for found in figures],
             intervals=[_interval(found, metric) for found in figures],
-            gears=[None if one is None else one.gear for one in answers],
+            modes=[None if one is None else one.mode for one in answers],
             differences=[_difference(metric, answers[0], other) for other in answers[1:]],
         )
         for metric in metrics

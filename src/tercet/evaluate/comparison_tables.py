@@ -31,15 +31,15 @@ def contests_table(comparison: Comparison) -> Table:
             Cell(one.task),
             Cell(_named(one)),
             *(
-                Cell("no such task") if gear is None else number(value)
-                for gear, value in zip(one.gears, one.values, strict=True)
+                Cell("no such task") if mode is None else number(value)
+                for mode, value in zip(one.modes, one.values, strict=True)
             ),
             count(one.rows),
         ]
         for one in comparison.contests
     ]
     return Table(
-        caption="Figures side by side, of each model's most exact gear; * stands for its task",
+        caption="Figures side by side, of each model's most exact mode; * stands for its task",
         columns=["Task", "Metric", *comparison.names, "Rows"],
         rows=rows,
         numeric=frozenset({*comparison.names, "Rows"}),
@@ -142,9 +142,9 @@ def _figures(suites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float
         yield (TITLES["transfer"], "average"), transfer["average"]
     if robustness := suites.get("robustness"):
         for name, tasks in robustness["word_order"].items():
-            for task, gears in tasks.items():
-                for gear, one in gears.items():
-                    what = f"{name}, {task}, gear {gear}: share fooled"
+            for task, modes in tasks.items():
+                for mode, one in modes.items():
+                    what = f"{name}, {task}, mode {mode}: share fooled"
                     yield (TITLES["robustness"], what), one["fooled"]
     if geometry := suites.get("geometry"):
         for what in ("alignment", "uniformity", "anisotropy"):

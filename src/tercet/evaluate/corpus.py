@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tercet.infer.batches import Rows
 from tercet.infer.engine import Floats, Progress
 from tercet.model import Model
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.text.tokens import Pieces
 
 Tell = Callable[[str, int, int], None]
@@ -60,7 +60,7 @@ class Corpus:
         self._keys: dict[str, bytes] = {}
         self._texts = _Vectors(model.width)
         self._pairs = _Vectors(model.width)
-        self._outputs: dict[tuple[str, Gear], _Vectors] = {}
+        self._outputs: dict[tuple[str, Mode], _Vectors] = {}
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Vectors of length 1, float32 [n, width]."""
@@ -76,35 +76,35 @@ class Corpus:
         cosines: NDArray[np.float64] = np.einsum("nw,nw->n", both[: len(first)], both[len(first) :])
         return cosines
 
-    def outputs(self, task: str, gear: Gear, columns: Sequence[Sequence[str]]) -> Floats:
+    def outputs(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """What the head of a task gives for every row, float32 [n, outputs].
 
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
         engine = self.model.engine
-        if not engine.reads_vectors(task, gear):
-            return self._own_outputs(task, gear, columns)
-        if gear == "cross":
+        if not engine.reads_vectors(task, mode):
+            return self._own_outputs(task, mode, columns)
+        if mode == "cross":
             rows = [self._pair_rows(columns[0], columns[1])]
-            return engine.read(task, gear, self._pairs.array, rows)
-        used = columns[: 2 if gear == "bi" else 1]
+            return engine.read(task, mode, self._pairs.array, rows)
+        used = columns[: 2 if mode == "bi" else 1]
         together = self._text_rows([text for column in used for text in column])
-        return engine.read(task, gear, self._texts.array, np.split(together, len(used)))
+        return engine.read(task, mode, self._texts.array, np.split(together, len(used)))
 
-    def predictions(self, task: str, gear: Gear, columns: Sequence[Sequence[str]]) -> Floats:
+    def predictions(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
-        return self.model.engine.predict(task, gear, self.outputs(task, gear, columns))
+        return self.model.engine.predict(task, mode, self.outputs(task, mode, columns))
 
-    def _own_outputs(self, task: str, gear: Gear, columns: Sequence[Sequence[str]]) -> Floats:
+    def _own_outputs(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Outputs of a head that reads more than vectors; they are kept for it alone."""
-        used = columns[: 1 if gear == "single" else 2]
+        used = columns[: 1 if mode == "single" else 2]
         keys = list(zip(*map(self._piece_keys, used), strict=True))
-        width = self.model.engine.output_width(task, gear)
-        known = self._outputs.setdefault((task, gear), _Vectors(width))
+        width = self.model.engine.output_width(task, mode)
+        known = self._outputs.setdefault((task, mode), _Vectors(width))
         if new := known.new(keys):
             sides = [self.model.pieces([side[place] for place in new]) for side in used]
-            told = self._progress("sentences" if gear == "single" else "pairs")
-            outputs = self.model.engine.outputs(task, gear, sides, progress=told)
+            told = self._progress("sentences" if mode == "single" else "pairs")
+            outputs = self.model.engine.outputs(task, mode, sides, progress=told)
             known.add([keys[place] for place in new], outputs)
         rows = known.rows(keys)
         return known.array[rows]

@@ -23,7 +23,7 @@ from tercet.evaluate.transfer import evaluate_transfer
 from tercet.model import Model
 from tercet.specs import DataSpec
 
-SCHEMA = 2
+SCHEMA = 3
 Suite = Literal["tasks", "sts", "transfer", "robustness", "geometry"]
 SUITES: tuple[Suite, ...] = get_args(Suite)
 PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")

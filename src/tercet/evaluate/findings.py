@@ -14,7 +14,7 @@ from tercet.evaluate.details import confidence, confusion
 TRUSTED = 0.02
 """A mean confidence that is no further from the accuracy counts as right."""
 FELT = 0.005
-"""Differences between gears that are smaller are not worth a word."""
+"""Differences between modes that are smaller are not worth a word."""
 
 
 def findings(document: Document) -> dict[str, str]:
@@ -24,7 +24,7 @@ def findings(document: Document) -> dict[str, str]:
     for task in tasks_of(document):
         every = [one for one in answers_of(document, {}, task) if len(one.labels)]
         if every:
-            found[task] = [*_answered(every[0]), *_trusted(every[0]), *_gears(document, every)]
+            found[task] = [*_answered(every[0]), *_trusted(every[0]), *_modes(document, every)]
     if sts := suites.get("sts"):
         found["Nearness"] = [*_sts(sts)]
     if transfer := suites.get("transfer"):
@@ -36,7 +36,7 @@ def findings(document: Document) -> dict[str, str]:
 
 
 def _answered(answers: Answers) -> Iterator[str]:
-    """What one gear of a task gets right, and what it mixes up."""
+    """What one mode of a task gets right, and what it mixes up."""
     if answers.classes is None:
         off = float(np.abs(answers.predictions - answers.labels).mean())
         yield f"Grades are off by {off:.2f} on average."
@@ -68,16 +68,16 @@ def _found(counts: NDArray[np.int64], name: str) -> Iterator[str]:
         )
 
 
-def _gears(document: Document, every: list[Answers]) -> Iterator[str]:
+def _modes(document: Document, every: list[Answers]) -> Iterator[str]:
     """What it costs to compare stored vectors instead of reading a pair jointly."""
-    if [one.gear for one in every] != ["cross", "bi"]:
+    if [one.mode for one in every] != ["cross", "bi"]:
         return
-    metric, gears = every[0].metric, tasks_of(document)[every[0].task]["gears"]
-    exact, fast = (gears[one.gear]["metrics"][metric]["value"] for one in every)
+    metric, modes = every[0].metric, tasks_of(document)[every[0].task]["modes"]
+    exact, fast = (modes[one.mode]["metrics"][metric]["value"] for one in every)
     if exact is None or fast is None or exact - fast < FELT:
         return
     yield (
-        f"Gear bi, which compares stored vectors, reaches {metric} {fast:.3f} where cross, "
+        f"Mode bi, which compares stored vectors, reaches {metric} {fast:.3f} where cross, "
         f"which reads both sentences together, reaches {exact:.3f}."
     )
 
@@ -137,9 +137,9 @@ def _word_order(suite: Mapping[str, Any]) -> Iterator[str]:
     """The heads that word order fools most and least."""
     for name, tasks in suite["word_order"].items():
         shares = {
-            f"{task} ({gear})": one["fooled"]
-            for task, gears in tasks.items()
-            for gear, one in gears.items()
+            f"{task} ({mode})": one["fooled"]
+            for task, modes in tasks.items()
+            for mode, one in modes.items()
             if one["fooled"] is not None
         }
         if not shares:
@@ -153,11 +153,11 @@ def _word_order(suite: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _typos(suite: Mapping[str, Any]) -> Iterator[str]:
-    """How often typing errors change what the most exact gear of each task says."""
+    """How often typing errors change what the most exact mode of each task says."""
     moved = {
         task: rules["typos"]["moved"]
-        for task, gears in suite["changes"].items()
-        for rules in list(gears.values())[:1]
+        for task, modes in suite["changes"].items()
+        for rules in list(modes.values())[:1]
         if rules.get("typos", {}).get("moved") is not None
     }
     if moved:

@@ -149,11 +149,11 @@ def _lead(document: Document) -> str:
 
 def _headlines(document: Document) -> Iterable[Headline]:
     for task, block in tasks_of(document).items():
-        gear, found = next(iter(block["gears"].items()))
+        mode, found = next(iter(block["modes"].items()))
         one = found["metrics"][block["metric"]]
         yield Headline(
             task=task,
-            what=f"{block['metric']}, gear {gear}",
+            what=f"{block['metric']}, mode {mode}",
             value=figure(one["value"]),
             span=span(one["interval"]),
             place=None if one["value"] is None else _per_cent(one["value"]),
@@ -199,7 +199,7 @@ def _task_sections(document: Document, texts: Texts) -> Iterable[Section]:
     yield Section("Tasks", parts=[_task(document, texts, task) for task in blocks])
     if all(task in texts for task in blocks):
         intro = (
-            "The rows that each task's most exact gear was surest of and got wrong, or whose grade "
+            "The rows that each task's most exact mode was surest of and got wrong, or whose grade "
             "is furthest off. Labels are people's, and some of them are mistakes too."
         )
         yield Section("Mistakes", intro=intro, tables=[mistakes_table(document, texts)])
@@ -209,8 +209,8 @@ def _task(document: Document, texts: Texts, task: str) -> Section:
     block = tasks_of(document)[task]
     every = answers_of(document, texts, task)
     calibrations = {
-        gear: found["calibration"]
-        for gear, found in block["gears"].items()
+        mode: found["calibration"]
+        for mode, found in block["modes"].items()
         if found.get("calibration")
     }
     figures = [scatter(one) for one in every if one.classes is None]
@@ -238,7 +238,7 @@ def _matrix(answers: Answers) -> Matrix:
         list(zip(map(int, row), parts, strict=True))
         for row, parts in zip(counts, shares(counts), strict=True)
     ]
-    return Matrix(f"Gear {answers.gear}", answers.classes, cells)
+    return Matrix(f"Mode {answers.mode}", answers.classes, cells)
 
 
 def _suite_sections(document: Document, mapped: Sequence[str]) -> list[Section]:

@@ -1,4 +1,4 @@
-"""What the suite `tasks` found: figures of every task, gear and metric, and the overall."""
+"""What the suite `tasks` found: figures of every task, mode and metric, and the overall."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tercet.data.examples import BadRow
 from tercet.errors import TercetError
 from tercet.evaluate.calibration import Calibration, class_probabilities
 from tercet.evaluate.metrics import GRADE_METRICS, Figures, overall
-from tercet.model_card import Metrics
-from tercet.specs import Gear, TaskSpec
+from tercet.folders.model_card import Metrics
+from tercet.specs import Mode, TaskSpec
 
 DECIMALS = 4
 
@@ -44,8 +44,8 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class GearResult:
-    """What one gear of a task said of every row.
+class ModeResult:
+    """What one mode of a task said of every row.
 
     labels: class numbers or grades [n]
     predictions: probabilities [n, classes], or of class 1 [n], or grades [n]
@@ -75,7 +75,7 @@ class GearResult:
 class TaskResult:
     """The figures of one task.
 
-    gears: the most exact gear first
+    modes: the most exact mode first
     metric: the one that stands for the task
     classes: the names of its classes, None where it has grades
     """
@@ -85,7 +85,7 @@ class TaskResult:
     files: list[str]
     metric: str
     classes: list[str] | None
-    gears: dict[Gear, GearResult]
+    modes: dict[Mode, ModeResult]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -97,7 +97,7 @@ class TaskResult:
             ],
             "metric": self.metric,
             "classes": self.classes,
-            "gears": {gear: result.to_json() for gear, result in self.gears.items()},
+            "modes": {mode: result.to_json() for mode, result in self.modes.items()},
         }
 
 
@@ -119,8 +119,8 @@ class TasksResult:
         """The values alone, as a model folder keeps them."""
         return {
             name: {
-                gear: {metric: figure.value for metric, figure in result.metrics.items()}
-                for gear, result in task.gears.items()
+                mode: {metric: figure.value for metric, figure in result.metrics.items()}
+                for mode, result in task.modes.items()
             }
             for name, task in self.tasks.items()
         }
@@ -139,13 +139,13 @@ def rounded(values: NDArray[Any]) -> list[Any]:
     return list(values.astype(np.float64).round(DECIMALS).tolist())
 
 
-def predicting_gears(task: TaskSpec) -> list[Gear]:
-    """The gears of a task that have a head, the most exact first."""
-    return [gear for gear, spec in task.gears.items() if not spec.on_vectors]
+def predicting_modes(task: TaskSpec) -> list[Mode]:
+    """The modes of a task that have a head, the most exact first."""
+    return [mode for mode, spec in task.modes.items() if not spec.on_vectors]
 
 
 def overall_of(metrics: Metrics, specs: Mapping[str, TaskSpec]) -> Figures:
-    """`mean` and `mean-shifted` over the tasks' chosen metrics, of the most exact gear each.
+    """`mean` and `mean-shifted` over the tasks' chosen metrics, of the most exact mode each.
 
     An undefined figure counts as 0: a model that says the same of everything knows nothing.
     """
@@ -160,7 +160,7 @@ def score_of(metrics: Metrics, specs: Mapping[str, TaskSpec], score: str) -> flo
     if score in means:
         return means[score] or 0.0
     task, _, metric = score.partition(".")
-    figures = metrics[task][predicting_gears(specs[task])[0]]
+    figures = metrics[task][predicting_modes(specs[task])[0]]
     if metric not in figures:
         known = ", ".join(figures)
         raise TercetError(f"evaluation.score {score!r}: task `{task}` is measured by {known}.")
@@ -168,7 +168,7 @@ def score_of(metrics: Metrics, specs: Mapping[str, TaskSpec], score: str) -> flo
 
 
 def _chosen(metrics: dict[str, dict[str, float | None]], spec: TaskSpec) -> float | None:
-    figures = metrics[predicting_gears(spec)[0]]
+    figures = metrics[predicting_modes(spec)[0]]
     if spec.chosen_metric not in figures:
         raise TercetError(
             f"metric {spec.chosen_metric!r} does not fit {len(spec.labels or [])} classes: use "

@@ -16,7 +16,7 @@ from tercet.evaluate.calibration import class_probabilities
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import predicted_classes
 from tercet.evaluate.perturb import PERTURBATIONS, Perturbation
-from tercet.evaluate.results import Missing, predicting_gears
+from tercet.evaluate.results import Missing, predicting_modes
 from tercet.evaluate.tasks import figures_of, measured
 from tercet.evaluate.word_order import (
     ORDER_SETS,
@@ -27,7 +27,7 @@ from tercet.evaluate.word_order import (
     spread,
 )
 from tercet.infer.engine import Floats
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Mode, TaskSpec
 
 SEED = 11711
 PERTURBED = 1_000
@@ -88,27 +88,27 @@ class ChangeResult:
 
 @dataclass(frozen=True, slots=True)
 class RobustnessResult:
-    """Word order: of each set, task and gear. Changes: of each task, gear and rule."""
+    """Word order: of each set, task and mode. Changes: of each task, mode and rule."""
 
-    word_order: dict[str, dict[str, dict[Gear, OrderResult]]]
-    changes: dict[str, dict[Gear, dict[str, ChangeResult]]]
+    word_order: dict[str, dict[str, dict[Mode, OrderResult]]]
+    changes: dict[str, dict[Mode, dict[str, ChangeResult]]]
     missing: list[Missing]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "word_order": {
                 name: {
-                    task: {gear: found.to_json() for gear, found in gears.items()}
-                    for task, gears in tasks.items()
+                    task: {mode: found.to_json() for mode, found in modes.items()}
+                    for task, modes in tasks.items()
                 }
                 for name, tasks in self.word_order.items()
             },
             "changes": {
                 task: {
-                    gear: {rule: found.to_json() for rule, found in rules.items()}
-                    for gear, rules in gears.items()
+                    mode: {rule: found.to_json() for rule, found in rules.items()}
+                    for mode, rules in modes.items()
                 }
-                for task, gears in self.changes.items()
+                for task, modes in self.changes.items()
             },
         }
 
@@ -118,7 +118,7 @@ def evaluate_robustness(
 ) -> RobustnessResult:
     """Run what the model has heads for; `rows` is how many of each set and task, at most."""
     missing: list[Missing] = []
-    word_order: dict[str, dict[str, dict[Gear, OrderResult]]] = {}
+    word_order: dict[str, dict[str, dict[Mode, OrderResult]]] = {}
     comparing = {name: spec for name, spec in corpus.model.tasks.items() if compares_pairs(spec)}
     for name in ORDER_SETS if comparing else ():
         try:
@@ -129,7 +129,7 @@ def evaluate_robustness(
         word_order[name.upper()] = {
             task: measure_order(corpus, task, spec, pairs) for task, spec in comparing.items()
         }
-    changes: dict[str, dict[Gear, dict[str, ChangeResult]]] = {}
+    changes: dict[str, dict[Mode, dict[str, ChangeResult]]] = {}
     for task, spec in corpus.model.tasks.items():
         try:
             examples = read_examples(spec, "dev", data_dir)
@@ -151,15 +151,15 @@ class _Rows:
 
 def _measure_changes(
     corpus: Corpus, task: str, spec: TaskSpec, examples: Examples, limit: int
-) -> dict[Gear, dict[str, ChangeResult]]:
+) -> dict[Mode, dict[str, ChangeResult]]:
     chosen = spread(len(examples), min(limit, PERTURBED))
     changes = {rule: _change(examples, chosen, rule) for rule in PERTURBATIONS}
-    results: dict[Gear, dict[str, ChangeResult]] = {}
-    for gear in predicting_gears(spec):
+    results: dict[Mode, dict[str, ChangeResult]] = {}
+    for mode in predicting_modes(spec):
         # All rules' texts are encoded at once: one long run is faster than many short ones.
-        corpus.outputs(task, gear, _together(list(changes.values())))
-        results[gear] = {
-            rule.name: _measure_change(corpus, task, gear, spec, rule, rows)
+        corpus.outputs(task, mode, _together(list(changes.values())))
+        results[mode] = {
+            rule.name: _measure_change(corpus, task, mode, spec, rule, rows)
             for rule, rows in changes.items()
         }
     return results
@@ -186,10 +186,10 @@ def _change(examples: Examples, chosen: NDArray[np.int64], rule: Perturbation) -
 
 
 def _measure_change(
-    corpus: Corpus, task: str, gear: Gear, spec: TaskSpec, rule: Perturbation, rows: _Rows
+    corpus: Corpus, task: str, mode: Mode, spec: TaskSpec, rule: Perturbation, rows: _Rows
 ) -> ChangeResult:
-    outputs = [corpus.outputs(task, gear, columns) for columns in (rows.texts, rows.changed)]
-    before, after = (corpus.model.engine.predict(task, gear, one) for one in outputs)
+    outputs = [corpus.outputs(task, mode, columns) for columns in (rows.texts, rows.changed)]
+    before, after = (corpus.model.engine.predict(task, mode, one) for one in outputs)
     figures = [
         figures_of(spec, rows.labels, measured(spec, one, said))[spec.chosen_metric]
         for one, said in zip(outputs, (before, after), strict=True)

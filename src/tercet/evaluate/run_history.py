@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.evaluate.results import predicting_gears
+from tercet.evaluate.results import predicting_modes
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
 
@@ -120,7 +120,7 @@ def _thinned(curve: Curve) -> Curve:
 
 def _figures(line: Mapping[str, Any], tasks: Mapping[str, TaskSpec]) -> dict[str, float | None]:
     return {
-        name: line["dev"][name][predicting_gears(task)[0]][task.chosen_metric]
+        name: line["dev"][name][predicting_modes(task)[0]][task.chosen_metric]
         for name, task in tasks.items()
     }
 

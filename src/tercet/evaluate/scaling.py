@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from tercet.data.examples import read_examples
 from tercet.errors import TercetError
 from tercet.evaluate.corpus import Corpus, Tell
-from tercet.evaluate.results import predicting_gears
+from tercet.evaluate.results import predicting_modes
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.specs import Gear, Scaling, TaskSpec
+from tercet.specs import Mode, Scaling, TaskSpec
 
 BOUNDS = (0.05, 20.0)
 """Fits stay between them: where all rows are wrong, ever greater temperatures fit better."""
@@ -129,7 +129,7 @@ def with_scalings(
     return model.info.model_copy(update={"scalings": fitted})
 
 
-def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[Gear, Scaling]:
+def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[Mode, Scaling]:
     examples = read_examples(spec, "train" if spec.held_out else "dev", data_dir)
     assert examples.labels is not None
     rows = held_out_rows(len(examples), share=spec.held_out or DEV_SHARE)
@@ -138,11 +138,11 @@ def _fit(corpus: Corpus, name: str, spec: TaskSpec, data_dir: Path) -> Mapping[G
     # Rows of dev come as those where the model will be used; training rows need not.
     apart = spec.held_out > 0.0
     return {
-        gear: fit_scaling(
-            corpus.outputs(name, gear, columns),
+        mode: fit_scaling(
+            corpus.outputs(name, mode, columns),
             labels,
             shifted=apart,
             prior=spec.prior if apart else None,
         )
-        for gear in predicting_gears(spec)
+        for mode in predicting_modes(spec)
     }

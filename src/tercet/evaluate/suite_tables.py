@@ -84,15 +84,15 @@ def word_order_table(suite: Mapping[str, Any]) -> Table:
     """How often word order fools each head."""
     rows = []
     for name, tasks in suite["word_order"].items():
-        for task, gears in tasks.items():
-            for gear, one in gears.items():
-                cells = [Cell(name), Cell(task), Cell(gear), *figure_cells(one["accuracy"])]
+        for task, modes in tasks.items():
+            for mode, one in modes.items():
+                cells = [Cell(name), Cell(task), Cell(mode), *figure_cells(one["accuracy"])]
                 cells += [share(one["fooled"]), share(one["fooled_high_overlap"])]
                 rows.append([*cells, count(one["pairs"])])
     return Table(
         caption="Fooled: the share of pairs with different meanings that are taken for the same; "
         "most words: of those alone that share most of their words",
-        columns=["Set", "Task", "Gear", "Accuracy", INTERVAL, "Fooled", "Most words", "Pairs"],
+        columns=["Set", "Task", "Mode", "Accuracy", INTERVAL, "Fooled", "Most words", "Pairs"],
         rows=rows,
         numeric=frozenset({"Accuracy", "Fooled", "Most words", "Pairs"}),
     )
@@ -101,20 +101,20 @@ def word_order_table(suite: Mapping[str, Any]) -> Table:
 def heuristics_table(suite: Mapping[str, Any]) -> Table:
     """Of a set whose pairs are made by heuristics, the share by which each fools a head."""
     found = [
-        (name, task, gear, one["heuristics"])
+        (name, task, mode, one["heuristics"])
         for name, tasks in suite["word_order"].items()
-        for task, gears in tasks.items()
-        for gear, one in gears.items()
+        for task, modes in tasks.items()
+        for mode, one in modes.items()
         if one["heuristics"]
     ]
     kinds = list(dict.fromkeys(kind for *_, shares in found for kind in shares))
     names = [HEURISTICS.get(kind, kind) for kind in kinds]
     return Table(
         caption="Fooled, by what the sentences of a pair share",
-        columns=["Set", "Task", "Gear", *names],
+        columns=["Set", "Task", "Mode", *names],
         rows=[
-            [Cell(name), Cell(task), Cell(gear), *(share(shares.get(kind)) for kind in kinds)]
-            for name, task, gear, shares in found
+            [Cell(name), Cell(task), Cell(mode), *(share(shares.get(kind)) for kind in kinds)]
+            for name, task, mode, shares in found
         ],
         numeric=frozenset(names),
     )
@@ -123,17 +123,17 @@ def heuristics_table(suite: Mapping[str, Any]) -> Table:
 def changes_table(suite: Mapping[str, Any]) -> Table:
     """A task's figure before and after each rule changed its sentences."""
     rows = []
-    for task, gear, rule, one in _changes(suite):
+    for task, mode, rule, one in _changes(suite):
         figures = [number(one["before"]), number(one["after"]), share(one["moved"])]
         meaning = Cell("kept" if one["keeps_meaning"] else "changed")
         rows.append(
-            [Cell(rule), meaning, Cell(task), Cell(gear), Cell(one["metric"]), *figures]
+            [Cell(rule), meaning, Cell(task), Cell(mode), Cell(one["metric"]), *figures]
             + [count(one["rows"])]
         )
     return Table(
         caption="Sentences changed by rule: the figure before and after, against the same labels, "
         "and how many predictions moved",
-        columns=["Rule", "Meaning", "Task", "Gear", "Metric", "Before", "After", "Moved", "Rows"],
+        columns=["Rule", "Meaning", "Task", "Mode", "Metric", "Before", "After", "Moved", "Rows"],
         rows=rows,
         numeric=frozenset({"Before", "After", "Moved", "Rows"}),
     )
@@ -142,7 +142,7 @@ def changes_table(suite: Mapping[str, Any]) -> Table:
 def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) -> Table:
     """The sentences whose predictions moved most."""
     groups = []
-    for task, gear, rule, one in _changes(suite):
+    for task, mode, rule, one in _changes(suite):
         rows: list[list[Cell]] = []
         for example in one["examples"]:
             said = [
@@ -151,11 +151,11 @@ def change_examples_table(suite: Mapping[str, Any], classes: Mapping[str, Any]) 
             ]
             texts = [_shown(example[key]) for key in ("texts", "changed")]
             if said[0] != said[1]:
-                rows.append([*texts, Cell(rule), Cell(task), *said, Cell(gear)])
+                rows.append([*texts, Cell(rule), Cell(task), *said, Cell(mode)])
         groups.append(rows)
     return Table(
         caption="Changed sentences whose predictions moved most",
-        columns=["Sentence", "Changed to", "Rule", "Task", "Before", "After", "Gear"],
+        columns=["Sentence", "Changed to", "Rule", "Task", "Before", "After", "Mode"],
         rows=taking_turns(groups),
         filters=["Rule", "Task"],
     )
@@ -166,10 +166,10 @@ def _shown(texts: Sequence[str]) -> Cell:
 
 
 def _changes(suite: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    for task, gears in suite["changes"].items():
-        for gear, rules in gears.items():
+    for task, modes in suite["changes"].items():
+        for mode, rules in modes.items():
             for rule, one in rules.items():
-                yield task, gear, rule, one
+                yield task, mode, rule, one
 
 
 def _said(value: float, classes: list[str] | None) -> str:

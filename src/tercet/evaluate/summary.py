@@ -28,7 +28,7 @@ def summaries(evaluation: Evaluation) -> list[Summary]:
     columns: Cells
     for result in evaluation.suites.values():
         if isinstance(result, TasksResult):
-            columns = ("task", "gear", "rows", "metric", "figure", "95 % interval")
+            columns = ("task", "mode", "rows", "metric", "figure", "95 % interval")
             shown.append(Summary("tasks", columns, list(_tasks(result))))
         elif isinstance(result, StsResult):
             columns = ("set", "pairs", "spearman*", "95 % interval", "pearson")
@@ -37,9 +37,9 @@ def summaries(evaluation: Evaluation) -> list[Summary]:
             columns = ("task", "rows", "metric", "figure", "95 % interval")
             shown.append(Summary("transfer", columns, list(_transfer(result))))
         elif isinstance(result, RobustnessResult):
-            columns = ("set", "task", "gear", "accuracy", "fooled", "fooled at high overlap")
+            columns = ("set", "task", "mode", "accuracy", "fooled", "fooled at high overlap")
             shown.append(Summary("robustness: word order", columns, list(_order(result))))
-            columns = ("change", "meaning", "task", "gear", "rows", "metric", "before", "after")
+            columns = ("change", "meaning", "task", "mode", "rows", "metric", "before", "after")
             columns = (*columns, "predictions moved")
             shown.append(Summary("robustness: changes by rule", columns, list(_changes(result))))
         elif isinstance(result, GeometryResult):
@@ -60,12 +60,12 @@ def _bounds(figure: Figure) -> str:
 
 def _tasks(result: TasksResult) -> Iterator[Cells]:
     for name, task in result.tasks.items():
-        for gear, found in task.gears.items():
+        for mode, found in task.modes.items():
             for metric, figure in found.metrics.items():
                 marked = f"{metric}*" if metric == task.metric else metric
-                yield name, gear, str(task.rows), marked, _value(figure.value), _bounds(figure)
+                yield name, mode, str(task.rows), marked, _value(figure.value), _bounds(figure)
             if found.calibration is not None:
-                yield name, gear, str(task.rows), "ece", _value(found.calibration.ece), ""
+                yield name, mode, str(task.rows), "ece", _value(found.calibration.ece), ""
     for mean, score in result.overall.items():
         yield "overall", "", "", mean, _value(score), ""
 
@@ -96,21 +96,21 @@ def _transfer(result: TransfersResult) -> Iterator[Cells]:
 
 def _order(result: RobustnessResult) -> Iterator[Cells]:
     for name, tasks in result.word_order.items():
-        for task, gears in tasks.items():
-            for gear, found in gears.items():
+        for task, modes in tasks.items():
+            for mode, found in modes.items():
                 high = _value(found.fooled_high_overlap)
-                yield name, task, gear, _value(found.accuracy.value), _value(found.fooled), high
+                yield name, task, mode, _value(found.accuracy.value), _value(found.fooled), high
                 for kind, share in found.heuristics.items():
-                    yield f"{name} {kind}", task, gear, "", _value(share), ""
+                    yield f"{name} {kind}", task, mode, "", _value(share), ""
 
 
 def _changes(result: RobustnessResult) -> Iterator[Cells]:
-    for task, gears in result.changes.items():
-        for gear, rules in gears.items():
+    for task, modes in result.changes.items():
+        for mode, rules in modes.items():
             for rule, found in rules.items():
                 meaning = "stays" if found.keeps else "changes"
                 figures = [_value(one) for one in (found.before, found.after, found.moved)]
-                yield rule, meaning, task, gear, str(found.rows), found.metric, *figures
+                yield rule, meaning, task, mode, str(found.rows), found.metric, *figures
 
 
 def _geometry(result: GeometryResult) -> Iterator[Cells]:

@@ -84,17 +84,17 @@ def count(value: int) -> Cell:
 
 
 def tasks_table(document: Document) -> Table:
-    """Every metric of every gear, with its interval."""
+    """Every metric of every mode, with its interval."""
     rows = []
     for task, block in tasks_of(document).items():
-        for gear, found in block["gears"].items():
+        for mode, found in block["modes"].items():
             for metric, one in found["metrics"].items():
                 named = f"{metric} *" if metric == block["metric"] else metric
                 cells = [Cell(task), Cell(named), *figure_cells(one)]
-                rows.append([*cells, Cell(gear), count(block["rows"])])
+                rows.append([*cells, Cell(mode), count(block["rows"])])
     return Table(
-        caption="Every metric of every gear; * marks the one that stands for its task",
-        columns=["Task", "Metric", "Figure", "95 % interval", "Gear", "Rows"],
+        caption="Every metric of every mode; * marks the one that stands for its task",
+        columns=["Task", "Metric", "Figure", "95 % interval", "Mode", "Rows"],
         rows=rows,
         numeric=frozenset({"Rows", "Figure"}),
     )
@@ -104,21 +104,21 @@ def calibration_table(document: Document) -> Table:
     numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
     rows = []
     for task, block in tasks_of(document).items():
-        for gear, found in block["gears"].items():
+        for mode, found in block["modes"].items():
             if one := found.get("calibration"):
                 cells = [number(one.get(key)) for key in ("ece", "nll", "temperature", "shift")]
-                rows.append([Cell(task), Cell(gear), *cells])
+                rows.append([Cell(task), Cell(mode), *cells])
     return Table(
         caption="How far the probabilities can be trusted: of both errors less is better, and the "
         "head's outputs are divided by the temperature; of two classes, the shift is added then",
-        columns=["Task", "Gear", *numeric],
+        columns=["Task", "Mode", *numeric],
         rows=rows,
         numeric=frozenset(numeric),
     )
 
 
 def mistakes_table(document: Document, texts: Texts) -> Table:
-    """The most confident mistakes of each task's most exact gear, the worst first."""
+    """The most confident mistakes of each task's most exact mode, the worst first."""
     tasks = [_mistakes(answers_of(document, texts, task)[0]) for task in tasks_of(document)]
     return Table(
         caption="The worst mistakes of each task",

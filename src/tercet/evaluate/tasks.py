@@ -1,4 +1,4 @@
-"""The suite `tasks`: every task of a model on its dev data, in every gear, by every metric."""
+"""The suite `tasks`: every task of a model on its dev data, in every mode, by every metric."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import Figures, classification_metrics, grade_metrics
 from tercet.evaluate.results import (
     Figure,
-    GearResult,
     Missing,
+    ModeResult,
     TaskResult,
     TasksResult,
     overall_of,
-    predicting_gears,
+    predicting_modes,
 )
 from tercet.evaluate.scaling import judged_rows
+from tercet.folders.model_card import Metrics
 from tercet.infer.engine import Engine, Floats, Progress
 from tercet.model import Model
-from tercet.model_card import Metrics
-from tercet.network import Network
-from tercet.specs import Gear, Scaling, Scalings, TaskSpec
+from tercet.network.network import Network
+from tercet.specs import Mode, Scaling, Scalings, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces
 
@@ -92,14 +92,14 @@ def _measure(
     assert examples.labels is not None
     labels = examples.labels[: len(texts[0])]
     scalings = (corpus.model.info.scalings or {}).get(name, {})
-    gears: dict[Gear, GearResult] = {}
-    for gear in predicting_gears(spec):
-        outputs = corpus.outputs(name, gear, texts)
-        predicted = corpus.model.engine.predict(name, gear, outputs)
+    modes: dict[Mode, ModeResult] = {}
+    for mode in predicting_modes(spec):
+        outputs = corpus.outputs(name, mode, texts)
+        predicted = corpus.model.engine.predict(name, mode, outputs)
         values = measured(spec, outputs, predicted)
         calibration = None
         if spec.labels is not None:
-            scaling = scalings.get(gear)
+            scaling = scalings.get(mode)
             rows = None if scaling is None else judged_rows(spec, len(examples))
             calibration = _calibration(labels, predicted, rows, scaling)
         metrics = {
@@ -107,14 +107,14 @@ def _measure(
             for metric, value in figures_of(spec, labels, values).items()
         }
         uncut = None if values is predicted else values
-        gears[gear] = GearResult(metrics, labels, predicted, calibration, uncut)
+        modes[mode] = ModeResult(metrics, labels, predicted, calibration, uncut)
     return TaskResult(
         rows=len(labels),
         skipped=list(examples.skipped),
         files=[path.name for path in examples.files],
         metric=spec.chosen_metric,
         classes=spec.labels,
-        gears=gears,
+        modes=modes,
     )
 
 
@@ -143,7 +143,7 @@ def score_tables(
     bf16: bool = False,
     progress: Progress | None = None,
 ) -> Metrics:
-    """Every metric of every gear of the tasks that predict, without intervals.
+    """Every metric of every mode of the tasks that predict, without intervals.
 
     tables: the dev tables of those tasks
     rows: only the first of each
@@ -152,8 +152,8 @@ def score_tables(
     scored = {name: specs[name] for name in tables if specs[name].predicts}
     engine = Engine(network, template, max_tokens, bf16, scalings or {})
     metrics: Metrics = {name: {} for name in scored}
-    for name, gear, labels, values in _values(engine, tables, scored, rows, progress):
-        metrics[name][gear] = figures_of(scored[name], labels, values)
+    for name, mode, labels, values in _values(engine, tables, scored, rows, progress):
+        metrics[name][mode] = figures_of(scored[name], labels, values)
     return metrics
 
 
@@ -163,29 +163,29 @@ def _values(
     specs: Mapping[str, TaskSpec],
     rows: int | None,
     progress: Progress | None,
-) -> Iterator[tuple[str, Gear, Floats, Floats]]:
-    """Task, gear, labels [n] and what is `measured`, of every task and gear."""
+) -> Iterator[tuple[str, Mode, Floats, Floats]]:
+    """Task, mode, labels [n] and what is `measured`, of every task and mode."""
     counts = {name: _count(tables[name], rows) for name in specs}
-    total = sum(counts[name] * len(predicting_gears(spec)) for name, spec in specs.items())
+    total = sum(counts[name] * len(predicting_modes(spec)) for name, spec in specs.items())
     done = 0
     for name, spec in specs.items():
         table, count = tables[name], counts[name]
         assert table.labels is not None
-        for gear in predicting_gears(spec):
-            columns = [_first(column, count) for column in table.columns[: _width(gear)]]
+        for mode in predicting_modes(spec):
+            columns = [_first(column, count) for column in table.columns[: _width(mode)]]
             told = _shifted(progress, start=done, rows=count, total=total)
-            outputs = engine.outputs(name, gear, columns, progress=told)
+            outputs = engine.outputs(name, mode, columns, progress=told)
             done += count
-            values = measured(spec, outputs, engine.predict(name, gear, outputs))
-            yield name, gear, np.asarray(table.labels[:count]), values
+            values = measured(spec, outputs, engine.predict(name, mode, outputs))
+            yield name, mode, np.asarray(table.labels[:count]), values
 
 
 def _count(table: TaskTable, rows: int | None) -> int:
     return len(table) if rows is None else min(rows, len(table))
 
 
-def _width(gear: Gear) -> int:
-    return 1 if gear == "single" else 2
+def _width(mode: Mode) -> int:
+    return 1 if mode == "single" else 2
 
 
 def _first(pieces: Pieces, count: int) -> Pieces:
@@ -194,7 +194,7 @@ def _first(pieces: Pieces, count: int) -> Pieces:
 
 
 def _shifted(progress: Progress | None, *, start: int, rows: int, total: int) -> Progress | None:
-    """Progress within one gear told as progress of the whole; bi counts sentences, not rows."""
+    """Progress within one mode told as progress of the whole; bi counts sentences, not rows."""
     if progress is None:
         return None
     return lambda done, of: progress(start + rows * done // of, total)

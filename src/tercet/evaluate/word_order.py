@@ -18,9 +18,9 @@ from tercet.errors import TercetError
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.corpus import Corpus
 from tercet.evaluate.metrics import classification_metrics, predicted_classes
-from tercet.evaluate.results import Figure, predicting_gears
+from tercet.evaluate.results import Figure, predicting_modes
 from tercet.infer.engine import Floats
-from tercet.specs import Column, Gear, TaskSpec
+from tercet.specs import Column, Mode, TaskSpec
 
 OrderSet = Literal["hans", "paws"]
 ORDER_SETS: tuple[OrderSet, ...] = get_args(OrderSet)
@@ -79,7 +79,7 @@ class OrderResult:
 def compares_pairs(task: TaskSpec) -> bool:
     """Whether a task says of pairs that they mean the same: in two classes, or by a grade."""
     two = task.labels is not None and len(task.labels) == 2
-    return (two or task.range is not None) and "single" not in predicting_gears(task)
+    return (two or task.range is not None) and "single" not in predicting_modes(task)
 
 
 def says_same(task: TaskSpec, predicted: Floats) -> Bools:
@@ -124,13 +124,13 @@ def spread(count: int, wanted: int | None) -> NDArray[np.int64]:
 
 def measure_order(
     corpus: Corpus, name: str, spec: TaskSpec, pairs: OrderPairs
-) -> dict[Gear, OrderResult]:
-    """What every gear of a task that compares pairs makes of them."""
+) -> dict[Mode, OrderResult]:
+    """What every mode of a task that compares pairs makes of them."""
     alike = overlaps(pairs.first, pairs.second) >= HIGH_OVERLAP
-    results: dict[Gear, OrderResult] = {}
-    for gear in predicting_gears(spec):
-        predicted = corpus.predictions(name, gear, [pairs.first, pairs.second])
-        results[gear] = _result(says_same(spec, predicted), pairs, alike)
+    results: dict[Mode, OrderResult] = {}
+    for mode in predicting_modes(spec):
+        predicted = corpus.predictions(name, mode, [pairs.first, pairs.second])
+        results[mode] = _result(says_same(spec, predicted), pairs, alike)
     return results
 
 

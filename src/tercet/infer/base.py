@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows, pair_lengths, single_lengths
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
@@ -47,24 +47,24 @@ class BaseEngine(ABC):
         """What runs the network: `device`, `gpu` and `threads`."""
 
     @abstractmethod
-    def reads_vectors(self, task: str, gear: Gear) -> bool:
+    def reads_vectors(self, task: str, mode: Mode) -> bool:
         """Whether a head reads nothing but vectors that may have been stored, one a text or pair;
         others need the tokens."""
 
     @abstractmethod
-    def output_width(self, task: str, gear: Gear) -> int:
+    def output_width(self, task: str, mode: Mode) -> int:
         """Numbers a row that the head of a task gives."""
 
     @abstractmethod
-    def read(self, task: str, gear: Gear, known: Floats, columns: Sequence[Rows]) -> Floats:
+    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
         """What a head gives for stored vectors, float32 [n, outputs].
 
         known: vectors of texts, or of pairs encoded jointly (cross), as pooled: float32 [m, width]
-        columns: rows of `known`, int64 [n] each: two for gear `bi`, else one
+        columns: rows of `known`, int64 [n] each: two for mode `bi`, else one
         """
 
     @abstractmethod
-    def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
+    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
         """A head's outputs [n, outputs] to probabilities [n, classes] or [n], or to grades [n]."""
 
     @abstractmethod
@@ -73,9 +73,9 @@ class BaseEngine(ABC):
 
     @abstractmethod
     def _outputs(
-        self, task: str, gear: Gear, columns: Sequence[Pieces], progress: Progress | None
+        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
     ) -> Floats:
-        """What the head of a task gives, gears single and cross: float32 [n, outputs]."""
+        """What the head of a task gives, modes single and cross: float32 [n, outputs]."""
 
     def vectors(
         self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress | None = None
@@ -93,7 +93,7 @@ class BaseEngine(ABC):
     def outputs(
         self,
         task: str,
-        gear: Gear,
+        mode: Mode,
         columns: Sequence[Pieces],
         *,
         progress: Progress | None = None,
@@ -102,8 +102,8 @@ class BaseEngine(ABC):
 
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
-        if gear != "bi":
-            return self._outputs(task, gear, columns, progress)
+        if mode != "bi":
+            return self._outputs(task, mode, columns, progress)
         first, second = columns
         texts = join(first, second)
         # A text that stands in several pairs is encoded once.
@@ -114,13 +114,13 @@ class BaseEngine(ABC):
     def predictions(
         self,
         task: str,
-        gear: Gear,
+        mode: Mode,
         columns: Sequence[Pieces],
         *,
         progress: Progress | None = None,
     ) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
-        return self.predict(task, gear, self.outputs(task, gear, columns, progress=progress))
+        return self.predict(task, mode, self.outputs(task, mode, columns, progress=progress))
 
     def _lengths(self, columns: Sequence[Pieces]) -> Rows:
         if len(columns) == 1:

@@ -13,9 +13,9 @@ from torch import Tensor
 from tercet.infer.base import BaseEngine, Buffer, Floats, Progress, distinct, join
 from tercet.infer.batches import Rows, batches
 from tercet.infer.workers import side_by_side
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.specs import Gear, Scaling, Scalings
+from tercet.specs import Mode, Scaling, Scalings
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
@@ -32,7 +32,7 @@ class Engine(BaseEngine):
     """A network with what it needs to read word pieces.
 
     bf16: autocast, over weights that stay as they are
-    scalings: of each task, of each gear: what its head's outputs go through first
+    scalings: of each task, of each mode: what its head's outputs go through first
     """
 
     network: Network
@@ -62,17 +62,17 @@ class Engine(BaseEngine):
             "threads": torch.get_num_threads(),
         }
 
-    def reads_vectors(self, task: str, gear: Gear) -> bool:
-        return self.network.reads_vectors(task, gear)
+    def reads_vectors(self, task: str, mode: Mode) -> bool:
+        return self.network.reads_vectors(task, mode)
 
-    def output_width(self, task: str, gear: Gear) -> int:
-        return self.network.objectives[task, gear].outputs
+    def output_width(self, task: str, mode: Mode) -> int:
+        return self.network.objectives[task, mode].outputs
 
-    def read(self, task: str, gear: Gear, known: Floats, columns: Sequence[Rows]) -> Floats:
+    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
         network = self.network
-        head = network.head(task, gear)
+        head = network.head(task, mode)
         count = len(columns[0])
-        results = np.empty((count, self.output_width(task, gear)), np.float32)
+        results = np.empty((count, self.output_width(task, mode)), np.float32)
         with inference(network, bf16=False):
             for start in range(0, count, COMPARED):
                 block = slice(start, start + COMPARED)
@@ -82,11 +82,11 @@ class Engine(BaseEngine):
                 results[block] = head(*given).float().cpu().numpy()
         return results
 
-    def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
-        scaling = self.scalings.get(task, {}).get(gear, Scaling())
+    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
+        scaling = self.scalings.get(task, {}).get(mode, Scaling())
         with torch.inference_mode():
             raw = torch.from_numpy(outputs) / scaling.temperature + scaling.shift
-            predicted: Floats = self.network.predict(task, gear, raw).numpy()
+            predicted: Floats = self.network.predict(task, mode, raw).numpy()
         return predicted
 
     def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
@@ -99,13 +99,13 @@ class Engine(BaseEngine):
         )
 
     def _outputs(
-        self, task: str, gear: Gear, columns: Sequence[Pieces], progress: Progress | None
+        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
     ) -> Floats:
         return self._run(
             self._lengths(columns),
             lambda rows: self._tokens(columns, rows),
-            lambda tokens: self.network.outputs(task, gear, tokens),
-            width=self.output_width(task, gear),
+            lambda tokens: self.network.outputs(task, mode, tokens),
+            width=self.output_width(task, mode),
             progress=progress,
         )
 

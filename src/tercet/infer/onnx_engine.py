@@ -10,10 +10,10 @@ import numpy as np
 from tercet.cores import threads
 from tercet.infer.base import BaseEngine, Buffer, Floats, Progress
 from tercet.infer.batches import Rows, even_batches, special
-from tercet.infer.onnx_network import OnnxNetwork
 from tercet.infer.predictions import output_width, predict
 from tercet.infer.workers import side_by_side
-from tercet.specs import DensePairHeadSpec, Gear, Scaling, Scalings
+from tercet.network.onnx_network import OnnxNetwork
+from tercet.specs import DensePairHeadSpec, Mode, Scaling, Scalings
 from tercet.text.template import Template, longest_first
 from tercet.text.tokens import Pieces, Tokens
 
@@ -27,7 +27,7 @@ CHUNK = 1 << 20
 class OnnxEngine(BaseEngine):
     """A network in ONNX Runtime with what it needs to read word pieces.
 
-    scalings: of each task, of each gear: what its head's outputs go through first
+    scalings: of each task, of each mode: what its head's outputs go through first
     """
 
     network: OnnxNetwork
@@ -51,24 +51,24 @@ class OnnxEngine(BaseEngine):
     def machine(self) -> dict[str, str | int | None]:
         return {"device": "cpu", "gpu": None, "threads": threads()}
 
-    def reads_vectors(self, task: str, gear: Gear) -> bool:
-        return not isinstance(self.network.spec(task, gear).head, DensePairHeadSpec)
+    def reads_vectors(self, task: str, mode: Mode) -> bool:
+        return not isinstance(self.network.spec(task, mode).head, DensePairHeadSpec)
 
-    def output_width(self, task: str, gear: Gear) -> int:
-        return output_width(self.network.tasks[task], self.network.spec(task, gear))
+    def output_width(self, task: str, mode: Mode) -> int:
+        return output_width(self.network.tasks[task], self.network.spec(task, mode))
 
-    def read(self, task: str, gear: Gear, known: Floats, columns: Sequence[Rows]) -> Floats:
+    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
         count = len(columns[0])
-        results = np.empty((count, self.output_width(task, gear)), np.float32)
+        results = np.empty((count, self.output_width(task, mode)), np.float32)
         for start in range(0, count, COMPARED):
             block = slice(start, start + COMPARED)
             given = [known[rows[block]] for rows in columns]
-            results[block] = self.network.head(task, gear, *given)
+            results[block] = self.network.head(task, mode, *given)
         return results
 
-    def predict(self, task: str, gear: Gear, outputs: Floats) -> Floats:
-        scaling = self.scalings.get(task, {}).get(gear, Scaling())
-        spec = self.network.spec(task, gear)
+    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
+        scaling = self.scalings.get(task, {}).get(mode, Scaling())
+        spec = self.network.spec(task, mode)
         scaled = outputs / np.float32(scaling.temperature) + np.float32(scaling.shift)
         return predict(self.network.tasks[task], spec, scaled)
 
@@ -90,18 +90,18 @@ class OnnxEngine(BaseEngine):
         return results
 
     def _outputs(
-        self, task: str, gear: Gear, columns: Sequence[Pieces], progress: Progress | None
+        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
     ) -> Floats:
         every = np.arange(len(columns[0]))
-        if self.reads_vectors(task, gear):
-            return self.read(task, gear, self._vectors(columns, every, progress), [every])
+        if self.reads_vectors(task, mode):
+            return self.read(task, mode, self._vectors(columns, every, progress), [every])
         ahead, back = _halves(progress)
         orders = [
             self._vectors(columns, every, ahead),
             self._vectors(self._turned(*columns), every, back),
         ]
         known = np.concatenate(orders)
-        return self.read(task, gear, known, [every, every + len(every)])
+        return self.read(task, mode, known, [every, every + len(every)])
 
     def _turned(self, first: Pieces, second: Pieces) -> list[Pieces]:
         """The pairs the other way round, each side cut to what is left of it the right way."""

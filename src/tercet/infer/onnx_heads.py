@@ -7,37 +7,37 @@ from onnx import ModelProto
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
-from tercet.infer.onnx_graph import Graph
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.exemplars import Exemplars
+from tercet.nn.onnx.graph import Graph
 from tercet.specs import (
     CosineHeadSpec,
     DensePairHeadSpec,
     ExemplarHeadSpec,
     FeatureHeadSpec,
-    Gear,
-    GearSpec,
     LayersHeadSpec,
+    Mode,
+    ModeSpec,
     NearestHeadSpec,
 )
 
 OUTPUTS = "outputs"
 
 
-def head_graph(network: Network, task: str, gear: Gear, spec: GearSpec) -> ModelProto:
+def head_graph(network: Network, task: str, mode: Mode, spec: ModeSpec) -> ModelProto:
     """Vectors to what a head gives before it becomes a prediction.
 
     Inputs: vectors [rows, width]; u and v where the head reads two: of both sentences (bi), or of
     the pair in both orders (dense-pair). Output: outputs [rows, outputs].
     """
-    head = network.heads_of(task)[gear]
+    head = network.heads_of(task)[mode]
     shared = network.shared[spec.shared.name] if spec.shared is not None else None
-    return _Writer(head, shared, spec, width=network.encoder.config.width).model(f"{task}.{gear}")
+    return _Writer(head, shared, spec, width=network.encoder.config.width).model(f"{task}.{mode}")
 
 
 class _Writer:
     def __init__(
-        self, head: nn.Module, shared: nn.Module | None, spec: GearSpec, *, width: int
+        self, head: nn.Module, shared: nn.Module | None, spec: ModeSpec, *, width: int
     ) -> None:
         self.head = head
         self.shared = shared

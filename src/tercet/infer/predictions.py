@@ -10,10 +10,10 @@ from tercet.specs import (
     BinaryCrossEntropySpec,
     BinnedCrossEntropySpec,
     CrossEntropySpec,
-    GearSpec,
     HingeSpec,
     MeanAbsoluteErrorSpec,
     MeanSquaredErrorSpec,
+    ModeSpec,
     TaskSpec,
 )
 
@@ -21,14 +21,14 @@ Floats = NDArray[np.float32]
 Range = tuple[float, float]
 
 
-def output_width(task: TaskSpec, spec: GearSpec) -> int:
-    """Numbers a row that the head of a gear gives."""
+def output_width(task: TaskSpec, spec: ModeSpec) -> int:
+    """Numbers a row that the head of a mode gives."""
     if isinstance(spec.objective, CrossEntropySpec):
         return len(task.labels or ())
     return spec.objective.bins if isinstance(spec.objective, BinnedCrossEntropySpec) else 1
 
 
-def predict(task: TaskSpec, spec: GearSpec, outputs: Floats) -> Floats:
+def predict(task: TaskSpec, spec: ModeSpec, outputs: Floats) -> Floats:
     """outputs [n, outputs] -> probabilities [n, classes] or [n], or grades [n], float32."""
     objective = spec.objective
     if isinstance(objective, CrossEntropySpec):

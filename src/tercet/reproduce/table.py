@@ -88,10 +88,10 @@ def _remarks(recipe: Recipe) -> list[str]:
 
 def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) -> Measured:
     spec = recipe.tasks[task]
-    gear = next(gear for gear, one in spec.gears.items() if one.predicts)
+    mode = next(mode for mode, one in spec.modes.items() if one.predicts)
     metric = spec.chosen_metric
     # An undefined figure counts as 0: a model that says the same of everything knows nothing.
-    values = [summary["dev"][task][gear][metric] or 0.0 for summary in summaries]
+    values = [summary["dev"][task][mode][metric] or 0.0 for summary in summaries]
     if len(values) > 1:
         interval: tuple[float, float] | None = over_seeds(values)
     else:

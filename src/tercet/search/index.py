@@ -40,7 +40,7 @@ class Hit:
     """A row that was found.
 
     score: the cosine of its vector and the query's
-    cross: what the cross gear says of query and text, where it was asked
+    cross: what the cross mode says of query and text, where it was asked
     columns: the row's other columns
     """
 
@@ -160,7 +160,7 @@ class Index:
         """The nearest rows of each query, the best first; one query is a list of one.
 
         where: a condition on columns, in SQL: `price > 3 and lang = 'en'`
-        rerank: so many of the nearest are judged by the cross gear too, and ordered by both gears
+        rerank: so many of the nearest are judged by the cross mode too, and ordered by both modes
         """
         asked = [queries] if isinstance(queries, str) else list(queries)
         for query in asked:
@@ -278,7 +278,7 @@ def _hits(table: pa.Table) -> list[Hit]:
 def _reranked(
     cross: Cross, queries: Sequence[str], found: Sequence[Sequence[Hit]], count: int
 ) -> list[list[Hit]]:
-    """The first `count` hits of each query by the sum of both gears' scores, then the others."""
+    """The first `count` hits of each query by the sum of both modes' scores, then the others."""
     pairs = [
         (query, hit.text)
         for query, hits in zip(queries, found, strict=True)

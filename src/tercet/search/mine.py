@@ -65,7 +65,7 @@ def mine(
     top: that many of the closest pairs, the best first; when neither this nor a threshold is given,
         TOP; without it, all above the threshold, by their rows
     groups: the rows of all groups that pairs above the threshold hold together
-    rerank: let the cross gear judge pairs: the closest are ordered by it, and groups held together
+    rerank: let the cross mode judge pairs: the closest are ordered by it, and groups held together
         by pairs that it takes for the same
     """
     _check(top, threshold, groups=groups)
@@ -130,7 +130,7 @@ class _Pairs:
             yield pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
     def best(self) -> Iterator[pa.RecordBatch]:
-        """The best first: by the cross gear where it was asked."""
+        """The best first: by the cross mode where it was asked."""
         if self.cross is None or not len(self.found):
             yield from self.batches()
             return
@@ -139,7 +139,7 @@ class _Pairs:
         yield from table.take(pa.array(order)).combine_chunks().to_batches(SHOWN)
 
     def rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """First and second rows of pairs; of those that the cross gear takes for the same."""
+        """First and second rows of pairs; of those that the cross mode takes for the same."""
         if self.cross is None:
             for start in range(0, len(self.found), 1 << 20):
                 pairs = self.found[start : start + (1 << 20)]

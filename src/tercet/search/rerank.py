@@ -1,4 +1,4 @@
-"""The second gear: what the bi gear found, judged by the cross gear, which reads both texts."""
+"""The second mode: what the bi mode found, judged by the cross mode, which reads both texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME = 0.5
 
 
 class Cross:
-    """The cross gear of the first of `tasks` that has one.
+    """The cross mode of the first of `tasks` that has one.
 
     A grade orders better than a probability, which says of all good candidates that they are; a
     probability decides better.
@@ -28,11 +28,11 @@ class Cross:
     def __init__(self, model: Model, tasks: Sequence[str]) -> None:
         self.model = model
         for name in tasks:
-            if name in model.tasks and "cross" in model.tasks[name].gears:
+            if name in model.tasks and "cross" in model.tasks[name].modes:
                 self.task = name
                 return
         raise TercetError(
-            "This model cannot rerank: neither its task `paraphrase` nor `similarity` has a gear "
+            "This model cannot rerank: neither its task `paraphrase` nor `similarity` has a mode "
             "`cross`; train one with it, or leave rerank away."
         )
 

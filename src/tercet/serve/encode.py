@@ -37,7 +37,7 @@ def _encode_pass(
     """Vectors [rows, width] as pooled, or outputs [rows, outputs] of a head that needs tokens."""
     columns = [_gather(parts, side) for side in range(sides)]
     if reader is not None:
-        return engine.outputs(reader.task, reader.gear, columns)
+        return engine.outputs(reader.task, reader.mode, columns)
     if sides == 2:
         return engine.joint_vectors(*columns)
     # A text that several requests ask about is encoded once.
@@ -80,9 +80,9 @@ def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
     for reader, members in wanted.items():
         outputs = np.concatenate([cast(Floats, job.found) for job in members])
         if not reader.whole:
-            columns = _columns(members, pairs=reader.gear == "bi")
-            outputs = engine.read(reader.task, reader.gear, outputs, columns)
-        predicted = engine.predict(reader.task, reader.gear, outputs)
+            columns = _columns(members, pairs=reader.mode == "bi")
+            outputs = engine.read(reader.task, reader.mode, outputs, columns)
+        predicted = engine.predict(reader.task, reader.mode, outputs)
         start = 0
         for job in members:
             job.found = predicted[start : start + job.work.inputs]

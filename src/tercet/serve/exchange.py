@@ -143,7 +143,7 @@ def responses(
     if reads:
         told |= {
             400: "The body is no JSON.",
-            404: "The server has no such model, task or gear.",
+            404: "The server has no such model, task or mode.",
             408: "The body came too slowly.",
             413: "Too much: bytes, inputs or tokens.",
             415: "The body is not declared as JSON.",

@@ -13,12 +13,12 @@ import numpy as np
 from tercet.errors import TercetError
 from tercet.infer.base import join
 from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
-from tercet.model import Floats, Mode, Model
+from tercet.model import Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.work import Reader, Work
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.text.tokens import Pieces
 
 AT_ONCE = 2000
@@ -84,13 +84,13 @@ class Service:
                 field="dimensions",
             )
 
-    def gear(self, task: str, mode: Mode | None) -> Gear:
-        """The gear that answers; refuses tasks and gears that the model lacks."""
+    def resolve_mode(self, task: str, mode: PairMode | None) -> Mode:
+        """The mode that answers; refuses tasks and modes that the model lacks."""
         if task not in self.model.tasks:
             has = ", ".join(self.model.tasks) or "none, it can only embed"
             raise RefusalError(404, f"The model has no task {shown(task)}; its tasks are: {has}.")
         try:
-            return self.model.gear(task, mode)
+            return self.model.resolve_mode(task, mode)
         except TercetError as error:
             raise RefusalError(422, str(error), field="mode") from error
 
@@ -141,14 +141,14 @@ class Service:
         return unit(vectors) if normalize else vectors
 
     async def predictions(
-        self, task: str, gear: Gear, columns: Sequence[Pieces], asked: Asked
+        self, task: str, mode: Mode, columns: Sequence[Pieces], asked: Asked
     ) -> Floats:
         """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
-        whole = not self.model.engine.reads_vectors(task, gear)
-        reader = Reader(task, gear, whole=whole)
-        if gear == "cross":
+        whole = not self.model.engine.reads_vectors(task, mode)
+        reader = Reader(task, mode, whole=whole)
+        if mode == "cross":
             work = self._pairs(*columns, asked=asked, reader=reader)
-        elif gear == "bi":
+        elif mode == "bi":
             work = self._texts(join(*columns), asked, inputs=len(columns[0]), reader=reader)
         else:
             work = self._texts(columns[0], asked, inputs=len(columns[0]), reader=reader)

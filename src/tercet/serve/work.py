@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows, batches
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.text.tokens import Pieces
 
 Floats = NDArray[np.float32]
@@ -26,7 +26,7 @@ class Reader:
     """
 
     task: str
-    gear: Gear
+    mode: Mode
     whole: bool
 
 

@@ -8,9 +8,9 @@ from tercet.specs.base import (
     Column,
     Count,
     Feature,
-    Gear,
     Interval,
     Metric,
+    Mode,
     PoolingName,
     Positive,
     Share,
@@ -54,7 +54,7 @@ from tercet.specs.stages import (
     ScheduleSpec,
     StageSpec,
 )
-from tercet.specs.tasks import GearSpec, TaskSpec
+from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
 __all__ = [
@@ -76,8 +76,6 @@ __all__ = [
     "ExemplarHeadSpec",
     "Feature",
     "FeatureHeadSpec",
-    "Gear",
-    "GearSpec",
     "HeadSpec",
     "HingeSpec",
     "Interval",
@@ -87,6 +85,8 @@ __all__ = [
     "MeanSquaredErrorSpec",
     "Metric",
     "MlpHeadSpec",
+    "Mode",
+    "ModeSpec",
     "MultipleNegativesRankingSpec",
     "NearestHeadSpec",
     "ObjectiveSpec",

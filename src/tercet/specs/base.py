@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-Gear = Literal["single", "bi", "cross"]
+Mode = Literal["single", "bi", "cross"]
 PoolingName = Literal["cls", "pooler", "mean", "max"]
 Feature = Literal["u", "v", "absdiff", "product", "dot", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]

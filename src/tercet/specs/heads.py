@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Activation, Count, Feature, Gear, Share, Spec
+from tercet.specs.base import Activation, Count, Feature, Mode, Share, Spec
 
 
 class MlpHeadSpec(Spec):
@@ -83,12 +83,12 @@ HeadSpec = Annotated[
     Field(discriminator="kind"),
 ]
 WITH_EXEMPLARS = (ExemplarHeadSpec, NearestHeadSpec)
-FITTING: dict[Gear, tuple[str, ...]] = {
+FITTING: dict[Mode, tuple[str, ...]] = {
     "single": ("mlp", "layers", "exemplars", "nearest"),
     "bi": ("features", "cosine"),
     "cross": ("mlp", "dense-pair", "layers"),
 }
-"""The kinds of heads that each gear can have."""
+"""The kinds of heads that each mode can have."""
 SHARING = ("mlp", "features", "dense-pair")
 """The kinds of heads that shared layers can stand in."""
 

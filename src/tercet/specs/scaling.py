@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tercet.specs.base import Gear, Positive, Spec
+from tercet.specs.base import Mode, Positive, Spec
 
 
 class Scaling(Spec):
@@ -14,5 +14,5 @@ class Scaling(Spec):
     shift: float = 0.0
 
 
-Scalings = Mapping[str, Mapping[Gear, Scaling]]
-"""Of each task, of each gear."""
+Scalings = Mapping[str, Mapping[Mode, Scaling]]
+"""Of each task, of each mode."""

@@ -1,4 +1,4 @@
-"""A task: its data, its labels, and a head and an objective for each gear."""
+"""A task: its data, its labels, and a head and an objective for each mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from tercet.specs.base import Count, Gear, Interval, Metric, Positive, Share, Spec
+from tercet.specs.base import Count, Interval, Metric, Mode, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
 from tercet.specs.heads import (
     FITTING,
@@ -20,14 +20,14 @@ from tercet.specs.objectives import ON_VECTORS, UNLABELLED, ObjectiveSpec
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 
-class GearSpec(Spec):
+class ModeSpec(Spec):
     shared: SharedSpec | None = None
     """Layers that stand first in this head and in every other that names them."""
     head: HeadSpec | None = None
     """Left out where the objective needs none."""
     objective: ObjectiveSpec
     weight: Positive = 1.0
-    """Factor on this gear's loss."""
+    """Factor on this mode's loss."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """Rows go through twice, under different dropout, and this is the factor on how far the two
     predictions are apart (R-Drop)."""
@@ -66,7 +66,7 @@ class GearSpec(Spec):
 class TaskSpec(Spec):
     data: DataSpec
     like: str | None = None
-    """Another task, whose heads this one trains on further data; labels, range and gears are that
+    """Another task, whose heads this one trains on further data; labels, range and modes are that
     one's, and so is the score on dev."""
     teacher: TeacherSpec | None = None
     """A trained model whose outputs this task learns from, beside its labels or instead."""
@@ -93,27 +93,27 @@ class TaskSpec(Spec):
     """Where its rows are cut while training, if earlier than `encoder.max_tokens` says."""
     weight: Positive = 1.0
     """Factor on this task's loss."""
-    single: GearSpec | None = None
+    single: ModeSpec | None = None
     """The head on one sentence."""
-    bi: GearSpec | None = None
+    bi: ModeSpec | None = None
     """The head on two vectors, each encoded by itself."""
-    cross: GearSpec | None = None
+    cross: ModeSpec | None = None
     """The head on two sentences encoded jointly."""
 
     @property
-    def gears(self) -> dict[Gear, GearSpec]:
-        """The gears that this task has, the most exact first."""
-        found: dict[Gear, GearSpec | None] = {
+    def modes(self) -> dict[Mode, ModeSpec]:
+        """The modes that this task has, the most exact first."""
+        found: dict[Mode, ModeSpec | None] = {
             "cross": self.cross,
             "bi": self.bi,
             "single": self.single,
         }
-        return {gear: spec for gear, spec in found.items() if spec is not None}
+        return {mode: spec for mode, spec in found.items() if spec is not None}
 
     @property
     def predicts(self) -> bool:
         """Whether it has labels to predict; contrastive tasks do not."""
-        return any(spec.predicts for spec in self.gears.values())
+        return any(spec.predicts for spec in self.modes.values())
 
     @property
     def answers(self) -> bool:
@@ -145,10 +145,10 @@ class TaskSpec(Spec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        if not self.gears and self.like is not None:
-            raise ValueError(f"is like `{self.like}`, but no task of that name has gears")
-        if not self.gears:
-            raise ValueError("needs a gear: `single`, `bi` or `cross`")
+        if not self.modes and self.like is not None:
+            raise ValueError(f"is like `{self.like}`, but no task of that name has modes")
+        if not self.modes:
+            raise ValueError("needs a mode: `single`, `bi` or `cross`")
         if self.labels is not None and self.range is not None:
             raise ValueError("has `labels` (classes) or `range` (grades), not both")
         if self.labels is not None and len(set(self.labels)) < len(self.labels):
@@ -159,22 +159,22 @@ class TaskSpec(Spec):
             raise ValueError("`prior` and `subset.balanced` both say how often classes come")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
-        contrastive = [isinstance(spec.objective, ON_VECTORS) for spec in self.gears.values()]
+        contrastive = [isinstance(spec.objective, ON_VECTORS) for spec in self.modes.values()]
         if self.chunk is not None and contrastive != [True]:
-            raise ValueError("`chunk` needs one gear whose objective compares vectors")
+            raise ValueError("`chunk` needs one mode whose objective compares vectors")
         _check_sources(self)
-        for gear, spec in self.gears.items():
-            _check_gear(self, gear, spec)
+        for mode, spec in self.modes.items():
+            _check_mode(self, mode, spec)
         if self.chosen_metric not in self.metrics:
             fitting = ", ".join(self.metrics)
             raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
         return self
 
 
-def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
+def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
     kind = spec.objective.kind
-    if isinstance(spec.objective, ON_VECTORS) and gear == "cross":
-        raise ValueError(f"objective `{kind}` compares separate vectors: use gear `bi`")
+    if isinstance(spec.objective, ON_VECTORS) and mode == "cross":
+        raise ValueError(f"objective `{kind}` compares separate vectors: use mode `bi`")
     if kind == "cross-entropy" and task.labels is None:
         raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")
     if kind == "binary-cross-entropy" and (task.labels is None or len(task.labels) != 2):
@@ -184,12 +184,12 @@ def _check_gear(task: TaskSpec, gear: Gear, spec: GearSpec) -> None:
     if kind in _ON_GRADES and task.range is None:
         raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
     if kind in _WITH_OWN_LABELS and (task.predicts or _count(task, _WITH_OWN_LABELS) > 1):
-        raise ValueError(f"objective `{kind}` stands in one gear of a task without labels")
-    if kind == "teacher-vectors" and (task.teacher is None or gear == "cross"):
-        raise ValueError(f"objective `{kind}` needs a `teacher`, and gear `single` or `bi`")
-    if spec.head is not None and spec.head.kind not in FITTING[gear]:
-        fitting = " or ".join(f"`{name}`" for name in FITTING[gear])
-        raise ValueError(f"gear `{gear}` needs a head of kind {fitting}, not `{spec.head.kind}`")
+        raise ValueError(f"objective `{kind}` stands in one mode of a task without labels")
+    if kind == "teacher-vectors" and (task.teacher is None or mode == "cross"):
+        raise ValueError(f"objective `{kind}` needs a `teacher`, and mode `single` or `bi`")
+    if spec.head is not None and spec.head.kind not in FITTING[mode]:
+        fitting = " or ".join(f"`{name}`" for name in FITTING[mode])
+        raise ValueError(f"mode `{mode}` needs a head of kind {fitting}, not `{spec.head.kind}`")
     if isinstance(spec.head, CosineHeadSpec) and kind in ("cross-entropy", "binned-cross-entropy"):
         raise ValueError(f"a `cosine` head gives one number and cannot feed `{kind}`")
     if isinstance(spec.head, WITH_EXEMPLARS) and kind != "cross-entropy":
@@ -204,12 +204,12 @@ _WITH_OWN_LABELS = ("masked-language-model", "teacher-vectors")
 
 
 def _count(task: TaskSpec, kinds: tuple[str, ...]) -> int:
-    return sum(spec.objective.kind in kinds for spec in task.gears.values())
+    return sum(spec.objective.kind in kinds for spec in task.modes.values())
 
 
 def _check_sources(task: TaskSpec) -> None:
     """What a task learns from must be there: labels, a teacher, or both."""
-    keeps = any(spec.objective.kind == "teacher-vectors" for spec in task.gears.values())
+    keeps = any(spec.objective.kind == "teacher-vectors" for spec in task.modes.values())
     if task.teacher is not None and not task.predicts and not keeps:
         raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
     if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
@@ -222,5 +222,5 @@ def _check_sources(task: TaskSpec) -> None:
         raise ValueError("`subset.balanced` needs labels, and the teacher gives all of them")
     if task.held_out > 0.0:
         raise ValueError("`held_out` rows are for calibration, which needs labels")
-    if any(isinstance(spec.head, WITH_EXEMPLARS) for spec in task.gears.values()):
+    if any(isinstance(spec.head, WITH_EXEMPLARS) for spec in task.modes.values()):
         raise ValueError("a head with exemplars needs labels, and the teacher gives all of them")

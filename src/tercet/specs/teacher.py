@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Gear, Positive, Spec
+from tercet.specs.base import Mode, Positive, Spec
 
 WHOLE = 1.0
 """The weight of a teacher that gives all the labels."""
@@ -21,8 +21,8 @@ class TeacherSpec(Spec):
     """The recipe that makes it: `tercet reproduce --from-scratch` trains it first."""
     task: str | None = None
     """Which of its tasks teaches; the one whose heads this task trains, when left out."""
-    gears: Annotated[list[Gear], Field(min_length=1)] | None = None
-    """Which of its gears teach, averaged; the most exact when left out."""
+    modes: Annotated[list[Mode], Field(min_length=1)] | None = None
+    """Which of its modes teach, averaged; the most exact when left out."""
     temperature: Positive = 1.0
     """What outputs of classifiers are divided by, the teacher's and the student's alike."""
     weight: Annotated[float, Field(gt=0.0, le=WHOLE)] = 0.5
@@ -37,6 +37,17 @@ class TeacherSpec(Spec):
 
     def without_places(self) -> Self:
         return self.model_copy(update={"folder": self.names})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older_name(cls, value: Any) -> Any:
+        """Folders and recipes of version 0.1 call the key `modes` otherwise."""
+        if isinstance(value, dict) and "gears" in value and "modes" not in value:
+            return {
+                **{key: item for key, item in value.items() if key != "gears"},
+                "modes": value["gears"],
+            }
+        return value
 
     @field_validator("folder", mode="before")
     @classmethod

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tercet.errors import TercetError
-from tercet.model_card import Metrics
+from tercet.folders.model_card import Metrics
 from tercet.train.listener import Listener
 
 
@@ -37,11 +37,11 @@ class Curves:
 
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None:
         self._writer.add_scalar("dev/score", score, step)
-        for task, gears in dev.items():
-            for gear, metrics in gears.items():
+        for task, modes in dev.items():
+            for mode, metrics in modes.items():
                 for metric, value in metrics.items():
                     if value is not None:
-                        self._writer.add_scalar(f"dev/{task}-{gear}-{metric}", value, step)
+                        self._writer.add_scalar(f"dev/{task}-{mode}-{metric}", value, step)
         self._listener.scores(step=step, dev=dev, score=score, best=best)
 
     def end_stage(self) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.train.losses import Losses
 
 
@@ -32,27 +32,27 @@ class GradCache:
         self, task: str, rows: NDArray[np.int64], *, total: int, weight: float, chunk: int
     ) -> Tensor:
         """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
-        ((gear, spec),) = self.losses.tasks[task].gears.items()
+        ((mode, spec),) = self.losses.tasks[task].modes.items()
         batch, own = self.losses.share(task, rows, total=total)
         chunks = [own[begin : begin + chunk] for begin in range(0, len(own), chunk)]
         with torch.no_grad():
-            found = [self._columns(task, gear, part, n) for n, part in enumerate(chunks)]
-        found = found or [self.losses.no_columns(task, gear)]
+            found = [self._columns(task, mode, part, n) for n, part in enumerate(chunks)]
+        found = found or [self.losses.no_columns(task, mode)]
         columns = tuple(torch.cat(parts).requires_grad_() for parts in zip(*found, strict=True))
         with self._autocast():
-            loss = spec.weight * self.losses.compare(batch, gear, columns)
+            loss = spec.weight * self.losses.compare(batch, mode, columns)
         wanted = torch.autograd.grad(loss * weight, columns)
         for number, part in enumerate(chunks):
             begin = number * chunk
             gradients = [gradient[begin : begin + len(part)] for gradient in wanted]
-            torch.autograd.backward(self._columns(task, gear, part, number), gradients)
+            torch.autograd.backward(self._columns(task, mode, part, number), gradients)
         return loss.detach()
 
     def _columns(
-        self, task: str, gear: Gear, rows: NDArray[np.int64], number: int
+        self, task: str, mode: Mode, rows: NDArray[np.int64], number: int
     ) -> tuple[Tensor, ...]:
         self.seed(number)
-        tokens = self.losses.tokens(task, gear, rows)
+        tokens = self.losses.tokens(task, mode, rows)
         with self._autocast():
             on_device = DeviceTokens.from_host(tokens, self.losses.world.device)
             return self.losses.network.columns(on_device, rows=len(rows))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from tercet.nn.device_tokens import PackedTokens
 from tercet.nn.plan import one_block
-from tercet.specs import Gear
+from tercet.specs import Mode
 from tercet.text.tokens import Tokens, padded
 from tercet.train.losses import Batch, Losses
 
@@ -35,7 +35,7 @@ class _Captured:
     """A graph, and the memory that it reads its batch from and leaves its loss in."""
 
     graph: torch.cuda.CUDAGraph
-    buffers: Mapping[Gear, Tensor]
+    buffers: Mapping[Mode, Tensor]
     labels: Tensor | None
     loss: Tensor
 
@@ -56,7 +56,7 @@ class Graphs:
 
     def backward(self, batch: Batch, *, weight: float, row: int) -> Tensor:
         """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
-        packed = {gear: self._pack(tokens) for gear, tokens in batch.tokens.items()}
+        packed = {mode: self._pack(tokens) for mode, tokens in batch.tokens.items()}
         key = _key(batch, packed, weight=weight, row=row)
         captured = self._captured.get(key)
         if captured is None:
@@ -64,21 +64,21 @@ class Graphs:
             if self._seen[key] <= _SEEN_BEFORE_CAPTURE:
                 return self._eager(batch, packed, weight=weight)
             captured = self._captured[key] = self._capture(batch, packed, weight=weight)
-        for gear, buffer in captured.buffers.items():
-            buffer.copy_(packed[gear].buffer, non_blocking=True)
+        for mode, buffer in captured.buffers.items():
+            buffer.copy_(packed[mode].buffer, non_blocking=True)
         if captured.labels is not None and batch.labels is not None:
             captured.labels.copy_(batch.labels.pin_memory(), non_blocking=True)
         captured.graph.replay()
         return captured.loss.clone()
 
-    def _eager(self, batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float) -> Tensor:
+    def _eager(self, batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float) -> Tensor:
         device = self._losses.world.device
         buffers = {g: p.buffer.to(device, non_blocking=True) for g, p in packed.items()}
         labels = None if batch.labels is None else batch.labels.to(device)
         return self._compute(batch, packed, buffers, labels, weight=weight)
 
     def _capture(
-        self, batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float
+        self, batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float
     ) -> _Captured:
         device = self._losses.world.device
         buffers = {g: p.buffer.to(device) for g, p in packed.items()}
@@ -97,13 +97,13 @@ class Graphs:
     def _compute(
         self,
         batch: Batch,
-        packed: Mapping[Gear, PackedTokens],
-        buffers: Mapping[Gear, Tensor],
+        packed: Mapping[Mode, PackedTokens],
+        buffers: Mapping[Mode, Tensor],
         labels: Tensor | None,
         *,
         weight: float,
     ) -> Tensor:
-        tokens = {gear: packed[gear].unpack(buffer) for gear, buffer in buffers.items()}
+        tokens = {mode: packed[mode].unpack(buffer) for mode, buffer in buffers.items()}
         with torch.autocast("cuda", torch.bfloat16, enabled=self._bf16, cache_enabled=False):
             loss = self._losses.loss_on_device(batch, tokens, labels)
         torch.autograd.backward(loss * weight)
@@ -132,8 +132,8 @@ def to_fixed_shape(tokens: Tokens, *, max_tokens: int) -> Tokens:
     )
 
 
-def _key(batch: Batch, packed: Mapping[Gear, PackedTokens], *, weight: float, row: int) -> Key:
-    shapes = tuple((gear, p.parts, p.shapes, p.longest, p.used) for gear, p in packed.items())
+def _key(batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float, row: int) -> Key:
+    shapes = tuple((mode, p.parts, p.shapes, p.longest, p.used) for mode, p in packed.items())
     labels = None if batch.labels is None else batch.labels.shape
     return (batch.task, row, weight, batch.own, batch.rows, batch.total, labels, shapes)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tercet.data.labels import Labels
 from tercet.errors import TercetError
 from tercet.objectives import PredictiveObjective
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Mode, TaskSpec
 
 Targets = NDArray[np.float32]
 
@@ -32,7 +32,7 @@ def with_targets(labels: Labels | None, targets: Targets | None) -> Tensor | Non
 def head_loss(
     objective: PredictiveObjective,
     task: TaskSpec,
-    gear: Gear,
+    mode: Mode,
     raw: Tensor,
     labels: Tensor,
     *,
@@ -45,7 +45,7 @@ def head_loss(
     labels: what `with_targets` made of n rows
     shift: what `prior_shift` found; labels are compared with outputs that it is added to
     """
-    factor = task.gears[gear].r_drop
+    factor = task.modes[mode].r_drop
     if factor == 0.0:
         return _guided_loss(objective, task, raw, labels, total=total, shift=shift)
     twice = torch.cat([labels, labels])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from tercet.folders.model_card import Metrics
 from tercet.infer.engine import Progress
-from tercet.model_card import Metrics
 
 
 class Listener(Protocol):

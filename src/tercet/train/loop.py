@@ -11,7 +11,7 @@ from types import FrameType
 
 import torch
 
-from tercet.model_card import Metrics
+from tercet.folders.model_card import Metrics
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
 from tercet.train.average import Average

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tercet.evaluate.results import score_of
-from tercet.model_card import Metrics
+from tercet.folders.model_card import Metrics
 from tercet.specs import TaskSpec
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.exemplars import Exemplars
 from tercet.specs import OptimiserSpec, StageSpec
 

@@ -82,7 +82,7 @@ class Preparation:
                 return every
             return np.setdiff1d(every, held_out_rows(count, share=task.held_out))
         other = self._tasks[task.like]
-        texts = self._texts(name, columns[: 1 if "single" in task.gears else 2])
+        texts = self._texts(name, columns[: 1 if "single" in task.modes else 2])
         kept = np.arange(count)
         if other.held_out > 0.0:
             known = read_examples(other, "train", self._data).texts
@@ -100,6 +100,6 @@ class Preparation:
     def _ask(self, teachers: Teachers, name: str, columns: Columns) -> Targets:
         task = self._tasks[name]
         # A pair's head reads two columns; vectors are kept of all.
-        used = 1 if "single" in task.gears else 2 if task.predicts else len(columns)
+        used = 1 if "single" in task.modes else 2 if task.predicts else len(columns)
         width = self._engine.network.encoder.config.width
         return teachers.targets(name, task, self._texts(name, columns[:used]), width=width)

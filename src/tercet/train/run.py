@@ -17,11 +17,11 @@ from tercet.errors import TercetError
 from tercet.evaluate.results import score_of
 from tercet.evaluate.scaling import with_scalings
 from tercet.evaluate.tasks import score_tables
+from tercet.folders.model_card import Metrics, ModelInfo
+from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.infer.engine import Engine
 from tercet.model import Model
-from tercet.model_card import Metrics, ModelInfo
-from tercet.model_folder import Parts, save_model_folder
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe

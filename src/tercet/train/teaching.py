@@ -17,7 +17,7 @@ from tercet.errors import TercetError
 from tercet.infer.engine import Engine
 from tercet.model import Model, load
 from tercet.nn.fingerprint import fingerprint
-from tercet.specs import Gear, TaskSpec, TeacherSpec
+from tercet.specs import Mode, TaskSpec, TeacherSpec
 from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
 
@@ -64,18 +64,18 @@ class _Teacher:
         return self._kept(["vectors", content], make)
 
     def outputs(
-        self, task: str, gear: Gear, texts: Texts, *, content: str, listener: Listener
+        self, task: str, mode: Mode, texts: Texts, *, content: str, listener: Listener
     ) -> Targets:
         """What a head gives, float32 [n, outputs]."""
 
         def make() -> Stored:
-            with listener.working(f"{task} ({gear}) of {self.folder}") as progress:
+            with listener.working(f"{task} ({mode}) of {self.folder}") as progress:
                 columns = [self.model.pieces(column) for column in texts]
-                given = self.engine.outputs(task, gear, columns, progress=progress)
+                given = self.engine.outputs(task, mode, columns, progress=progress)
             return Stored({"given": given}, None)
 
-        head = self.model.tasks[task].gears[gear].model_dump_json()
-        return self._kept([task, gear, head, content], make)
+        head = self.model.tasks[task].modes[mode].model_dump_json()
+        return self._kept([task, mode, head, content], make)
 
     def _kept(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
         key = json.dumps([FORMAT, *self.key, *parts]).encode()
@@ -109,9 +109,9 @@ class Teachers:
                 found.append(teacher.vectors(texts, content=content, listener=self._listener))
                 continue
             taught = spec.task or task.like or name
-            for gear in _gears(teacher, taught, name, task):
-                raw = teacher.outputs(taught, gear, texts, content=content, listener=self._listener)
-                found.append(_soft(teacher.model, taught, gear, raw, spec.temperature))
+            for mode in _modes(teacher, taught, name, task):
+                raw = teacher.outputs(taught, mode, texts, content=content, listener=self._listener)
+                found.append(_soft(teacher.model, taught, mode, raw, spec.temperature))
         # One alone stays where it is: mapped, not copied.
         return found[0] if len(found) == 1 else np.mean(found, axis=0, dtype=np.float32)
 
@@ -157,8 +157,8 @@ def _check_width(teacher: _Teacher, name: str, *, width: int) -> None:
         )
 
 
-def _gears(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Gear]:
-    """The gears of a teacher that teach, once it is sure that it can."""
+def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mode]:
+    """The modes of a teacher that teach, once it is sure that it can."""
     assert task.teacher is not None
     model, folder = teacher.model, teacher.folder
     if taught not in model.tasks:
@@ -173,23 +173,23 @@ def _gears(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Ge
             f"The teacher of task `{name}`, {folder}, has other labels for `{taught}`: it needs "
             "as many classes, or the same range."
         )
-    predicting = [gear for gear, one in spec.gears.items() if one.predicts]
-    gears = task.teacher.gears or predicting[:1]
-    for gear in gears:
-        if gear not in predicting or (gear == "single") != ("single" in task.gears):
+    predicting = [mode for mode, one in spec.modes.items() if one.predicts]
+    modes = task.teacher.modes or predicting[:1]
+    for mode in modes:
+        if mode not in predicting or (mode == "single") != ("single" in task.modes):
             raise TercetError(
-                f"The teacher of task `{name}`, {folder}, cannot teach it in gear `{gear}`; it has "
+                f"The teacher of task `{name}`, {folder}, cannot teach it in mode `{mode}`; it has "
                 f"{' and '.join(predicting)}."
             )
-    return gears
+    return modes
 
 
-def _soft(model: Model, task: str, gear: Gear, outputs: Targets, temperature: float) -> Targets:
+def _soft(model: Model, task: str, mode: Mode, outputs: Targets, temperature: float) -> Targets:
     """A head's outputs [n, outputs] to probabilities [n, classes] or grades [n, 1]."""
     classes = model.tasks[task].labels is not None
     with torch.inference_mode():
         raw = torch.from_numpy(np.array(outputs))
-        given = model.network.predict(task, gear, raw / temperature if classes else raw)
+        given = model.network.predict(task, mode, raw / temperature if classes else raw)
         if given.ndim == 1:
             given = torch.stack([1.0 - given, given], dim=-1) if classes else given[:, None]
     soft: Targets = given.numpy()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.specs import OptimiserSpec
 from tercet.train.gradients import GradientRows
 from tercet.train.parts import build_optimiser, set_rate

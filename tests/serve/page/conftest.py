@@ -1,4 +1,4 @@
-"""A server with a tiny model that has every task in both gears, and its page in Chromium."""
+"""A server with a tiny model that has every task in both modes, and its page in Chromium."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from tercet.data.stream import TextFile
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.search.index import Index
 from tercet.specs import TaskSpec

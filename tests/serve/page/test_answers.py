@@ -66,22 +66,22 @@ def test_each_word_is_left_out_once_in_one_batch(page: Any, model: Model, lines:
     assert f"“{words[largest][0]}” {figure}" in page.texts(".answer p.told")[0]
 
 
-def test_two_sentences_in_both_gears(page: Any, model: Model) -> None:
+def test_two_sentences_in_both_modes(page: Any, model: Model) -> None:
     page.open("pair").write("#first", PAIR[0])
     page.write("#second", PAIR[1])
     assert page.run() == "Compared."
     assert page.texts(".results h3") == ["Paraphrase", "Similarity", "Vectors"]
-    assert [text.split(":")[0] for text in page.texts(".gear h4")] == ["bi", "cross"] * 2
+    assert [text.split(":")[0] for text in page.texts(".mode h4")] == ["bi", "cross"] * 2
     same = [model.paraphrase([PAIR], mode)[0] for mode in ("bi", "cross")]
-    assert page.texts(".gear .figure") == [one for p in same for one in percents([1 - p, p])]
+    assert page.texts(".mode .figure") == [one for p in same for one in percents([1 - p, p])]
     grades = [model.similarity([PAIR], mode)[0] for mode in ("bi", "cross")]
     assert page.texts(".grade b") == [f"{grade:.2f}".replace("-", "−") for grade in grades]
     first, second = model.embed(PAIR)
     assert page.texts(".results > p b") == [f"{first @ second:.2f}".replace("-", "−")]
-    for gear, listed in zip(("bi", "cross"), page.all(".gear .every")[2:], strict=True):
+    for mode, listed in zip(("bi", "cross"), page.all(".mode .every")[2:], strict=True):
         changed = [(text, PAIR[1]) for _, text in without_each(PAIR[0])]
         changed += [(PAIR[0], text) for _, text in without_each(PAIR[1])]
-        whole, *rest = model.similarity([PAIR, *changed], gear)
+        whole, *rest = model.similarity([PAIR, *changed], mode)
         figures = re.findall(r"(?:first|second), ([+−][\d.]+)", listed.get_attribute("textContent"))
         shown = [float(figure.replace("−", "-")) for figure in figures]
         assert shown == pytest.approx([whole - one for one in rest], abs=0.0051)
@@ -181,9 +181,9 @@ def test_a_model_without_tasks_still_compares_and_maps(page: Any) -> None:
     assert len(page.all(".sentences thead th")) == 4
 
 
-def test_a_model_with_one_gear_shows_that_one(page: Any) -> None:
-    one = 'delete info.tercet.tasks.paraphrase; info.tercet.tasks.similarity.gears = ["bi"];'
+def test_a_model_with_one_mode_shows_that_one(page: Any) -> None:
+    one = 'delete info.tercet.tasks.paraphrase; info.tercet.tasks.similarity.modes = ["bi"];'
     page.open("pair", info=one)
     assert page.run() == "Compared."
     assert page.texts(".results h3") == ["Similarity", "Vectors"]
-    assert [text.split(":")[0] for text in page.texts(".gear h4")] == ["bi"]
+    assert [text.split(":")[0] for text in page.texts(".mode h4")] == ["bi"]

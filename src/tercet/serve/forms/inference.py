@@ -125,7 +125,7 @@ async def rerank(request: Request) -> Response:
 
 @router.get("/info", responses=responses(dict[str, Any], reads=False))
 async def info(request: Request) -> Response:
-    """The model, its tasks and gears, the limits and the index."""
+    """The model, its tasks and modes, the limits and the index."""
     state = request.app.state
     return answer(_about(state.service, search.about(state.index)))
 
@@ -135,8 +135,8 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
     model, limits = service.model, service.limits
     tasks = {
         name: {
-            "inputs": "texts" if model.gear(name) == "single" else "pairs",
-            "gears": [gear for gear, spec in task.gears.items() if not spec.on_vectors],
+            "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
+            "modes": [mode for mode, spec in task.modes.items() if not spec.on_vectors],
             "labels": task.labels,
             "range": task.range,
         }
@@ -183,10 +183,10 @@ async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
     if task is None:
         cosines = await _cosines(service, body.query, body.texts, taken)
         return cosines if body.raw_scores else (cosines + np.float32(1)) / np.float32(2)
-    gear = service.model.gear(task)
+    mode = service.model.resolve_mode(task)
     query, texts = [await service.pieces([body.query]), await service.pieces(body.texts)]
     columns = [_repeat(query, len(texts)), texts]
-    found = await service.predictions(task, gear, columns, taken)
+    found = await service.predictions(task, mode, columns, taken)
     grades = service.model.tasks[task].range
     if grades is None:
         return found if found.ndim == 1 else found[:, 1]

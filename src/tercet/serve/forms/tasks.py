@@ -1,4 +1,4 @@
-"""Our own form: sentiment, paraphrase, similarity and any other task, in both gears."""
+"""Our own form: sentiment, paraphrase, similarity and any other task, in both modes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from tercet.model import SIMILARITY_SCALE, Floats, Mode, Prediction, to_predictions
+from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
 from tercet.serve.exchange import (
     Body,
     Pair,
@@ -25,7 +25,7 @@ from tercet.serve.exchange import (
 )
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import Facts, Service
-from tercet.specs import Gear, TaskSpec
+from tercet.specs import Mode, TaskSpec
 
 router = APIRouter(tags=["tasks"])
 
@@ -37,14 +37,14 @@ class SentimentBody(Body):
 
 class PairsBody(Body):
     pairs: Pairs
-    mode: Mode | None = None
+    mode: PairMode | None = None
     """`cross` reads a pair jointly, `bi` compares vectors; the most exact there is when left out"""
     truncate: Truncate = None
 
 
 class PredictBody(Body):
     inputs: TextsOrPairs
-    mode: Mode | None = None
+    mode: PairMode | None = None
     truncate: Truncate = None
 
 
@@ -130,12 +130,12 @@ class Found:
     """Predictions of a request, before they take the form of its answer."""
 
     task: str
-    gear: Gear
+    mode: Mode
     facts: Facts
     values: Floats
 
     def answer(self, results: list[Any]) -> Response:
-        facts = {"task": self.task, "mode": self.gear, "truncated": self.facts.truncated}
+        facts = {"task": self.task, "mode": self.mode, "truncated": self.facts.truncated}
         return answer({**facts, "results": results})
 
 
@@ -145,29 +145,29 @@ async def _predict(
     inputs: Sequence[str] | Sequence[Pair],
     field: str,
     *,
-    mode: Mode | None = None,
+    mode: PairMode | None = None,
     truncate: bool | None,
 ) -> Found:
     service: Service = request.app.state.service
-    gear = service.gear(task, mode)
+    resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
-    wanted = "texts" if gear == "single" else "pairs"
+    wanted = "texts" if resolved == "single" else "pairs"
     if isinstance(inputs[0], str) != (wanted == "texts"):
         raise RefusalError(
             422,
             f"`{field}.0` is {shown(inputs[0])}: the task `{task}` reads {wanted}.",
             field=f"{field}.0",
         )
-    sides = [inputs] if gear == "single" else zip(*inputs, strict=True)
+    sides = [inputs] if resolved == "single" else zip(*inputs, strict=True)
     columns = [await service.pieces(cast(Sequence[str], side)) for side in sides]
     taken = asked(request, field, truncate)
-    values = await service.predictions(task, gear, columns, taken)
-    return Found(task, gear, taken.facts, values)
+    values = await service.predictions(task, resolved, columns, taken)
+    return Found(task, resolved, taken.facts, values)
 
 
 def _spec(request: Request, task: str) -> TaskSpec:
     service: Service = request.app.state.service
-    service.gear(task, None)
+    service.resolve_mode(task, None)
     return service.model.tasks[task]
 
 

@@ -10,16 +10,16 @@ import { startSentences } from "./sentences.js";
 import { Server } from "./server.js";
 import { startTabs } from "./tabs.js";
 
-const GEARS = ["single", "bi", "cross"];
+const MODES = ["single", "bi", "cross"];
 
 function tasksOf({ tasks }) {
   return Object.entries(tasks).map(([name, task]) => {
-    return { ...task, name, gears: GEARS.filter((gear) => task.gears.includes(gear)) };
+    return { ...task, name, modes: MODES.filter((mode) => task.modes.includes(mode)) };
   });
 }
 
 function describe({ model_id: model, tercet: { encoder, width, index } }, tasks) {
-  const name = ({ name, gears }) => (gears[0] === "single" ? name : `${name} (${gears.join(", ")})`);
+  const name = ({ name, modes }) => (modes[0] === "single" ? name : `${name} (${modes.join(", ")})`);
   const can = tasks.length > 0 ? `It predicts ${enumerate(tasks.map(name))}.` : "It embeds, and has no task.";
   const held = index ? ` The index ${index.name} holds ${index.rows.toLocaleString("en")} rows.` : "";
   return `Model “${model}”: the encoder ${encoder}, vectors of ${width} numbers. ${can}${held}`;

@@ -1,4 +1,4 @@
-// Tab: two sentences, in both gears side by side.
+// Tab: two sentences, in both modes side by side.
 
 import { find, make } from "./dom.js";
 import { decimal, title } from "./format.js";
@@ -6,7 +6,7 @@ import { startJob } from "./job.js";
 import { Prediction } from "./prediction.js";
 import { dot } from "./vectors.js";
 
-const GEARS = { bi: "each read alone, vectors compared", cross: "both read together" };
+const MODES = { bi: "each read alone, vectors compared", cross: "both read together" };
 
 /** tasks: those that read two sentences */
 export function startPair(panel, server, tasks) {
@@ -21,7 +21,7 @@ export function startPair(panel, server, tasks) {
     }
     const rows = [];
     for (const task of tasks) {
-      rows.push(make("h3", {}, title(task.name)), await inEveryGear(task, pair, { server, watch }));
+      rows.push(make("h3", {}, title(task.name)), await inEveryMode(task, pair, { server, watch }));
       results.replaceChildren(...rows);
     }
     rows.push(...(await cosine(pair, { server, watch })));
@@ -30,16 +30,16 @@ export function startPair(panel, server, tasks) {
   });
 }
 
-async function inEveryGear(task, pair, { server, watch }) {
+async function inEveryMode(task, pair, { server, watch }) {
   const cells = [];
-  for (const gear of task.gears) {
+  for (const mode of task.modes) {
     const prediction = new Prediction(task, pair);
-    const [found, ...without] = await server.predict(task, [pair, ...prediction.inputs()], { gear, watch });
-    const heading = make("h4", {}, gear, make("span", {}, `: ${GEARS[gear]}`));
-    cells.push(make("div", { class: "gear" }, heading, ...prediction.show(found)));
+    const [found, ...without] = await server.predict(task, [pair, ...prediction.inputs()], { mode, watch });
+    const heading = make("h4", {}, mode, make("span", {}, `: ${MODES[mode]}`));
+    cells.push(make("div", { class: "mode" }, heading, ...prediction.show(found)));
     prediction.explain(without);
   }
-  return make("div", { class: "gears" }, ...cells);
+  return make("div", { class: "modes" }, ...cells);
 }
 
 async function cosine(pair, { server, watch }) {

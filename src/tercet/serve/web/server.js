@@ -27,9 +27,9 @@ export class Server {
   }
 
   /** Probabilities of the classes, or a grade, for each input: a text, or a list of two. */
-  async predict(task, inputs, { gear = null, watch }) {
+  async predict(task, inputs, { mode = null, watch }) {
     const answers = await this.#inParts(inputs, task.name, watch, (part) =>
-      this.#ask(`predict/${encodeURIComponent(task.name)}`, { inputs: part, mode: gear }, watch, part),
+      this.#ask(`predict/${encodeURIComponent(task.name)}`, { inputs: part, mode: mode }, watch, part),
     );
     if (answers.some(({ truncated }) => truncated > 0)) watch.cut(this.#info.tercet.limits.tokens);
     return answers.flatMap(({ results }) => results).map((one) => one.probabilities ?? one);

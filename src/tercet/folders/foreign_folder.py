@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tercet.errors import TercetError
-from tercet.model_card import ModelInfo
-from tercet.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, read_json
-from tercet.network import Network
+from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, read_json
+from tercet.network.network import Network
 from tercet.nn.config import CONFIG_FILE
 from tercet.nn.folder import load_encoder
 from tercet.specs import PoolingName

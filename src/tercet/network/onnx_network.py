@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
-from tercet.specs import Gear, GearSpec, TaskSpec
+from tercet.specs import Mode, ModeSpec, TaskSpec
 
 MODEL_FILE = "model.onnx"
 HEADS_FOLDER = "heads"
@@ -28,11 +28,11 @@ class OnnxNetwork:
         self.folder = folder
         self.tasks = tasks
         self._encoder = _open(self.file)
-        self._heads: dict[tuple[str, Gear], Any] = {}
+        self._heads: dict[tuple[str, Mode], Any] = {}
         self._knows_types = any(given.name == "types" for given in self._encoder.get_inputs())
-        for name, gear in exported_heads(tasks):
-            if not head_file(folder, name, gear).is_file():
-                path = head_file(folder, name, gear)
+        for name, mode in exported_heads(tasks):
+            if not head_file(folder, name, mode).is_file():
+                path = head_file(folder, name, mode)
                 raise TercetError(f"{path}: is missing from this model folder.")
 
     @property
@@ -66,18 +66,18 @@ class OnnxNetwork:
         vectors: Floats = given
         return vectors
 
-    def head(self, task: str, gear: Gear, *vectors: Floats) -> Floats:
+    def head(self, task: str, mode: Mode, *vectors: Floats) -> Floats:
         """What a head gives for the vectors that it reads, each [n, width] -> [n, outputs]."""
-        if (task, gear) not in self._heads:
-            self._heads[task, gear] = _open(head_file(self.folder, task, gear))
-        session = self._heads[task, gear]
+        if (task, mode) not in self._heads:
+            self._heads[task, mode] = _open(head_file(self.folder, task, mode))
+        session = self._heads[task, mode]
         names = [given.name for given in session.get_inputs()]
         (outputs,) = session.run(None, dict(zip(names, vectors, strict=True)))
         given: Floats = outputs
         return given
 
-    def spec(self, task: str, gear: Gear) -> GearSpec:
-        return self.tasks[task].gears[gear]
+    def spec(self, task: str, mode: Mode) -> ModeSpec:
+        return self.tasks[task].modes[mode]
 
     def _fact(self, name: str) -> int:
         facts = self._encoder.get_modelmeta().custom_metadata_map
@@ -89,19 +89,19 @@ class OnnxNetwork:
             ) from error
 
 
-def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Gear]]:
-    """Task and gear of every head that predicts."""
+def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Mode]]:
+    """Task and mode of every head that predicts."""
     return [
-        (name, gear)
+        (name, mode)
         for name, task in tasks.items()
         if task.answers
-        for gear, spec in task.gears.items()
+        for mode, spec in task.modes.items()
         if spec.predicts
     ]
 
 
-def head_file(folder: Path, task: str, gear: Gear) -> Path:
-    return folder / HEADS_FOLDER / f"{task}.{gear}.onnx"
+def head_file(folder: Path, task: str, mode: Mode) -> Path:
+    return folder / HEADS_FOLDER / f"{task}.{mode}.onnx"
 
 
 def _open(path: Path) -> Any:

@@ -1,6 +1,6 @@
 """The ONNX folder: graphs of the encoder and its heads, with the tokenizer and facts of a model.
 
-model.onnx holds the encoder with pooling and normalisation, heads/TASK.GEAR.onnx a head each.
+model.onnx holds the encoder with pooling and normalisation, heads/TASK.MODE.onnx a head each.
 Writing needs the extra `onnx` and torch; reading only ONNX Runtime.
 """
 
@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tercet.errors import TercetError
-from tercet.infer.onnx_network import (
-    HEADS_FOLDER,
-    MODEL_FILE,
-    OnnxNetwork,
-    exported_heads,
-    head_file,
-)
-from tercet.model_card import ModelInfo
-from tercet.model_folder import (
+from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import (
     INFO_FILE,
     Parts,
     aside,
@@ -27,6 +20,13 @@ from tercet.model_folder import (
     is_model_folder,
     read_info,
     write_info,
+)
+from tercet.network.onnx_network import (
+    HEADS_FOLDER,
+    MODEL_FILE,
+    OnnxNetwork,
+    exported_heads,
+    head_file,
 )
 from tercet.text.tokenizer import Tokenizer
 
@@ -51,9 +51,9 @@ def is_onnx_folder(folder: Path) -> bool:
 def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
     """Write an ONNX folder; int8 stands for the encoder's linear layers, heads stay fp32."""
     try:
-        from tercet.infer.loud import loudness
-        from tercet.infer.onnx_encoder import encoder_graph
         from tercet.infer.onnx_heads import head_graph
+        from tercet.nn.onnx.encoder import encoder_graph
+        from tercet.nn.onnx.outliers import loudness
     except ImportError as error:
         if error.name != "onnx":
             raise
@@ -62,16 +62,16 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
         ) from error
     network, tokenizer, info = parts
     heads = {
-        (task, gear): head_graph(network, task, gear, info.tasks[task].gears[gear])
-        for task, gear in exported_heads(info.tasks)
+        (task, mode): head_graph(network, task, mode, info.tasks[task].modes[mode])
+        for task, mode in exported_heads(info.tasks)
     }
     heard = loudness(network.encoder, tokenizer) if precision == "int8" else None
     encoder = encoder_graph(network.encoder, pooling=info.pooling, loudness=heard)
     with aside(folder) as writing:
         _write_graph(writing / MODEL_FILE, encoder)
         (writing / HEADS_FOLDER).mkdir()
-        for (task, gear), graph in heads.items():
-            _write_graph(head_file(writing, task, gear), graph)
+        for (task, mode), graph in heads.items():
+            _write_graph(head_file(writing, task, mode), graph)
         tokenizer.save(writing)
         write_info(writing / INFO_FILE, info)
 

@@ -1,7 +1,7 @@
-"""Two gears on real questions: what the bi gear finds, before and after the cross gear judges it.
+"""Two modes on real questions: what the bi mode finds, before and after the cross mode judges it.
 
-    python benchmarks/gears.py MODEL FOLDER [QUERIES]   the measurement
-    python benchmarks/gears.py MODEL FOLDER rules       ways to join the gears, on other questions
+    python benchmarks/modes.py MODEL FOLDER [QUERIES]   the measurement
+    python benchmarks/modes.py MODEL FOLDER rules       ways to join the modes, on other questions
 
 The corpus is every distinct question of quora-dev, from TERCET_DATA, indexed into FOLDER unless it
 is there. Of each of QUERIES duplicate pairs, drawn with a seed, the first question is searched for
@@ -9,7 +9,7 @@ and the second has to be found; the query itself is left out of what is found. R
 nearest 20. Intervals are the 95 % of a bootstrap over queries, and that of the gain is of the same
 resampled queries. Times are of one query after the other, embedding included.
 
-How the gears are joined was chosen on a thousand pairs that are set aside: no question of theirs is
+How the modes are joined was chosen on a thousand pairs that are set aside: no question of theirs is
 measured.
 """
 
@@ -118,7 +118,7 @@ def found_for(
 
 
 def compare_rules(index: Index, model: Model, chosen: Pairs) -> None:
-    """The gain of rules without constants: a gear's score alone, or the sum of both gears'."""
+    """The gain of rules without constants: a mode's score alone, or the sum of both modes'."""
     gains: dict[str, list[float]] = {}
     for hits, (query, partner) in found_for(index, chosen, 0):
         before = reciprocal_rank(hits, query, partner, TOP)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from tercet.errors import TercetError
-from tercet.infer.loud import Loudness
-from tercet.infer.onnx_graph import MICROSOFT, Graph
 from tercet.nn.encoder import Encoder
+from tercet.nn.onnx.graph import MICROSOFT, Graph
+from tercet.nn.onnx.outliers import Loudness
 from tercet.nn.pooling import Pooling
 
 Floats = NDArray[np.float32]

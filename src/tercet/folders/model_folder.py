@@ -20,14 +20,14 @@ from safetensors import SafetensorError
 
 import tercet
 from tercet.errors import TercetError
-from tercet.model_card import ModelInfo, model_card
+from tercet.folders.model_card import ModelInfo, model_card
 from tercet.text.tokenizer import Tokenizer
 
 # Torch is imported where it is needed: folders of ONNX graphs are read and written without it.
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from tercet.network import Network
+    from tercet.network.network import Network
 
 FORMAT = 1
 INFO_FILE = "tercet.json"
@@ -56,7 +56,7 @@ def save_model_folder(folder: Path, parts: Parts) -> None:
 
 def load_model_folder(folder: Path) -> Parts:
     """Read a model folder that `save_model_folder` wrote; the network is on the CPU."""
-    from tercet.network import Network
+    from tercet.network.network import Network
     from tercet.nn.folder import load_encoder
 
     info = read_info(folder / INFO_FILE)

@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 
 import tercet
 from tercet.errors import TercetError
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.model_card import ModelInfo
-from tercet.network import Network
+from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import DataSpec, PoolingName, TaskSpec
 from tercet.text.tokenizer import Tokenizer

@@ -28,11 +28,11 @@ from tercet.specs import (
     ON_VECTORS,
     DensePairHeadSpec,
     FeatureHeadSpec,
-    Gear,
-    GearSpec,
     HeadSpec,
     LayersHeadSpec,
     MaskedLanguageModelSpec,
+    Mode,
+    ModeSpec,
     ObjectiveSpec,
     PoolingName,
     SharedSpec,
@@ -42,7 +42,7 @@ from tercet.specs import (
 
 
 class Network(nn.Module):
-    """Tokens to vectors, and vectors to the predictions of every task and gear."""
+    """Tokens to vectors, and vectors to the predictions of every task and mode."""
 
     def __init__(
         self, encoder: Encoder, *, pooling: PoolingName, tasks: Mapping[str, TaskSpec]
@@ -50,13 +50,13 @@ class Network(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.pooling = pooling
-        self.objectives: dict[tuple[str, Gear], PredictiveObjective] = {}
-        self.vector_objectives: dict[tuple[str, Gear], VectorObjective] = {}
-        self.masked_objectives: dict[tuple[str, Gear], MaskedLanguageModel] = {}
+        self.objectives: dict[tuple[str, Mode], PredictiveObjective] = {}
+        self.vector_objectives: dict[tuple[str, Mode], VectorObjective] = {}
+        self.masked_objectives: dict[tuple[str, Mode], MaskedLanguageModel] = {}
         self.heads = nn.ModuleDict()
         self.shared = nn.ModuleDict()
-        self.teacher_objectives: dict[tuple[str, Gear], TeacherVectors] = {}
-        self._specs: dict[tuple[str, Gear], GearSpec] = {}
+        self.teacher_objectives: dict[tuple[str, Mode], TeacherVectors] = {}
+        self._specs: dict[tuple[str, Mode], ModeSpec] = {}
         self._owners: dict[str, str] = {}
         for name, task in tasks.items():
             if hasattr(self.heads, name):
@@ -65,23 +65,23 @@ class Network(nn.Module):
                 self.heads[name] = nn.ModuleDict()
             else:
                 self._owners[name] = task.like
-            for gear, spec in task.gears.items():
-                self._add_gear(name, gear, spec, task)
+            for mode, spec in task.modes.items():
+                self._add_mode(name, mode, spec, task)
 
-    def _add_gear(self, name: str, gear: Gear, spec: GearSpec, task: TaskSpec) -> None:
-        self._specs[name, gear] = spec
+    def _add_mode(self, name: str, mode: Mode, spec: ModeSpec, task: TaskSpec) -> None:
+        self._specs[name, mode] = spec
         if isinstance(spec.objective, MaskedLanguageModelSpec):
-            self.masked_objectives[name, gear] = MaskedLanguageModel(share=spec.objective.share)
+            self.masked_objectives[name, mode] = MaskedLanguageModel(share=spec.objective.share)
             self._add_masked_words()
             return
         if isinstance(spec.objective, TeacherVectorsSpec):
-            self.teacher_objectives[name, gear] = TeacherVectors(distance=spec.objective.distance)
+            self.teacher_objectives[name, mode] = TeacherVectors(distance=spec.objective.distance)
             return
         if spec.head is None:
-            self.vector_objectives[name, gear] = build_vector_objective(spec.objective)
+            self.vector_objectives[name, mode] = build_vector_objective(spec.objective)
             return
         objective = build_objective(spec.objective, task)
-        self.objectives[name, gear] = objective
+        self.objectives[name, mode] = objective
         if task.like is not None:
             return
         options = spec.head.model_dump(exclude={"kind"})
@@ -93,7 +93,7 @@ class Network(nn.Module):
         head = HEADS[spec.head.kind](
             width=self.encoder.config.width, outputs=objective.outputs, **options
         )
-        self.heads_of(name)[gear] = head
+        self.heads_of(name)[mode] = head
 
     def _add_masked_words(self) -> None:
         config = self.encoder.config
@@ -124,26 +124,26 @@ class Network(nn.Module):
         return self._owners.get(task, task)
 
     def heads_of(self, task: str) -> nn.ModuleDict:
-        """The heads that a task trains, by gear."""
+        """The heads that a task trains, by mode."""
         heads = self.heads[self.owner(task)]
         assert isinstance(heads, nn.ModuleDict)
         return heads
 
-    def head(self, task: str, gear: Gear) -> Callable[..., Tensor]:
-        """The head of a task in one gear, with the shared layers that stand in it."""
+    def head(self, task: str, mode: Mode) -> Callable[..., Tensor]:
+        """The head of a task in one mode, with the shared layers that stand in it."""
         heads = self.heads_of(task)
-        shared = self._specs[task, gear].shared
+        shared = self._specs[task, mode].shared
         if shared is None:
-            return heads[gear]
-        return partial(heads[gear], shared=self.shared[shared.name])
+            return heads[mode]
+        return partial(heads[mode], shared=self.shared[shared.name])
 
-    def reads_vectors(self, task: str, gear: Gear) -> bool:
+    def reads_vectors(self, task: str, mode: Mode) -> bool:
         """Whether a head reads nothing but vectors that may have been stored, one a text or pair;
         others need the tokens."""
-        return not isinstance(self._specs[task, gear].head, DensePairHeadSpec | LayersHeadSpec)
+        return not isinstance(self._specs[task, mode].head, DensePairHeadSpec | LayersHeadSpec)
 
     def shared_by(self, task: str) -> set[str]:
-        """Names of the shared layers that a task's gears go through."""
+        """Names of the shared layers that a task's modes go through."""
         names = {
             spec.shared.name
             for (name, _), spec in self._specs.items()
@@ -153,7 +153,7 @@ class Network(nn.Module):
         return names | {MASKED_WORDS} if masks else names
 
     def head_state(self) -> dict[str, Tensor]:
-        """All tensors but the encoder's: `TASK.GEAR...` of heads, `shared/NAME...` of shared."""
+        """All tensors but the encoder's: `TASK.MODE...` of heads, `shared/NAME...` of shared."""
         shared = {f"shared/{name}": value for name, value in self.shared.state_dict().items()}
         return {**self.heads.state_dict(), **shared}
 
@@ -178,22 +178,22 @@ class Network(nn.Module):
         vectors = self.vectors(tokens)
         return vectors.view(-1, rows, vectors.shape[-1]).unbind(0)
 
-    def outputs(self, task: str, gear: Gear, tokens: DeviceTokens) -> Tensor:
+    def outputs(self, task: str, mode: Mode, tokens: DeviceTokens) -> Tensor:
         """What the head gives before it becomes a prediction, [rows, outputs].
 
         tokens: the sentences (single), the joined pairs (cross), or all first and then all second
         sentences (bi)
         """
-        if gear == "bi":
+        if mode == "bi":
             u, v = self.columns(tokens, rows=tokens.used // 2)
             return self.compare(task, u, v)
-        head = self._specs[task, gear].head
+        head = self._specs[task, mode].head
         if isinstance(head, LayersHeadSpec):
-            return self.head(task, gear)(self.encoder(tokens), tokens)
+            return self.head(task, mode)(self.encoder(tokens), tokens)
         if isinstance(head, DensePairHeadSpec):
             back = turned(tokens, separators=self.encoder.config.pair_separators)
-            return self.head(task, gear)(self.vectors(tokens), self.vectors(back))
-        return self.head(task, gear)(self.vectors(tokens))
+            return self.head(task, mode)(self.vectors(tokens), self.vectors(back))
+        return self.head(task, mode)(self.vectors(tokens))
 
     def compare(self, task: str, u: Tensor, v: Tensor) -> Tensor:
         """The bi head's output for vectors that may have been stored, [rows, outputs]."""
@@ -205,9 +205,9 @@ class Network(nn.Module):
         logits: Tensor = self.shared[MASKED_WORDS](hidden, self.encoder.embeddings.words.weight)
         return logits
 
-    def predict(self, task: str, gear: Gear, raw: Tensor) -> Tensor:
+    def predict(self, task: str, mode: Mode, raw: Tensor) -> Tensor:
         """Outputs to probabilities [rows, classes] or [rows], or to grades [rows]."""
-        return self.objectives[task, gear].predict(raw)
+        return self.objectives[task, mode].predict(raw)
 
 
 def build_objective(spec: ObjectiveSpec, task: TaskSpec) -> PredictiveObjective:

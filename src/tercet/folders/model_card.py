@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from tercet.data.layouts import split_files
 from tercet.nn.config import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, Gear, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
-"""Of each task, of each gear, of each metric; None is undefined."""
+"""Of each task, of each mode, of each metric; None is undefined."""
 
 
 class ModelInfo(Spec):
@@ -31,8 +31,8 @@ class ModelInfo(Spec):
     """The recipe that made it."""
     metrics: Metrics | None = None
     """Measured on dev."""
-    scalings: dict[str, dict[Gear, Scaling]] | None = None
-    """Of each calibrated task, of each gear: what its head's outputs go through first."""
+    scalings: dict[str, dict[Mode, Scaling]] | None = None
+    """Of each calibrated task, of each mode: what its head's outputs go through first."""
 
     widths: list[Count] | None = None
     """How many first numbers of a vector serve alone, besides all of them."""
@@ -46,11 +46,11 @@ class ModelInfo(Spec):
 
     @model_validator(mode="after")
     def _scalings_have_heads(self) -> Self:
-        for name, gears in (self.scalings or {}).items():
+        for name, modes in (self.scalings or {}).items():
             task = self.tasks.get(name)
-            for gear in gears:
-                if task is None or task.labels is None or gear not in task.gears:
-                    raise ValueError(f"`scalings` names {name}.{gear}, which is no classifier")
+            for mode in modes:
+                if task is None or task.labels is None or mode not in task.modes:
+                    raise ValueError(f"`scalings` names {name}.{mode}, which is no classifier")
         return self
 
 
@@ -100,18 +100,18 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
 
 
 def _tasks(info: ModelInfo) -> str:
-    lines = ["## Tasks", "", "| task | predicts | gear | on dev |", "|---|---|---|---|"]
+    lines = ["## Tasks", "", "| task | predicts | mode | on dev |", "|---|---|---|---|"]
     for name, task in info.tasks.items():
         if task.like is not None:
             continue
-        for gear, spec in task.gears.items():
-            figures = (info.metrics or {}).get(name, {}).get(gear, {})
+        for mode, spec in task.modes.items():
+            figures = (info.metrics or {}).get(name, {}).get(mode, {})
             told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
             what, measured = _labels(task), told or "not measured"
             if spec.on_vectors:
                 what, measured = "nothing; it shapes the vectors", ""
-            lines.append(f"| {name} | {what} | {gear} | {measured} |")
-    lines += ["", "Gear `cross` reads both sentences jointly; `bi` compares their vectors."]
+            lines.append(f"| {name} | {what} | {mode} | {measured} |")
+    lines += ["", "Mode `cross` reads both sentences jointly; `bi` compares their vectors."]
     return "\n".join(lines)
 
 
@@ -130,7 +130,7 @@ def _usage(info: ModelInfo) -> str:
     calls = ['vectors = model.embed(["A first sentence.", "A second one."])']
     for name, task in info.tasks.items():
         if task.answers:
-            inputs = '["A sentence."]' if "single" in task.gears else '[("A", "B")]'
+            inputs = '["A sentence."]' if "single" in task.modes else '[("A", "B")]'
             calls.append(f"model.predict({json.dumps(name)}, {inputs})")
     ours = ["import tercet", "", 'model = tercet.load("FOLDER")', *calls]
     theirs = [

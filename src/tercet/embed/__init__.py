@@ -1,0 +1,1 @@
+"""Bulk embedding of files, on this machine or on a Ray cluster."""

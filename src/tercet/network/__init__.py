@@ -1,0 +1,1 @@
+"""An encoder with its heads: in torch, and in ONNX Runtime."""

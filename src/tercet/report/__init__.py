@@ -1,0 +1,1 @@
+"""Evaluations as HTML, Markdown, JSON and terminal tables; knows no suite by name."""
