@@ -17,12 +17,13 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts
 from tercet.folders.onnx_folder import export_onnx
-from tercet.infer import loud, onnx_engine
+from tercet.infer import onnx_engine
 from tercet.infer.batches import even_batches
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.exemplars import Exemplars
 from tercet.nn.folder import load_encoder
+from tercet.nn.onnx import outliers
 from tercet.specs import Scaling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
@@ -203,11 +204,11 @@ def test_int8_is_near(tiny_encoder: Path, tmp_path: Path) -> None:
 def test_int8_reads_loud_neurons_by_themselves(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loud, "SHARE", 32)
+    monkeypatch.setattr(outliers, "SHARE", 32)
     model = build(tiny_encoder)
     for layer in model.network.encoder.layers:
         layer.feed_forward.expand.bias.data[7] = 100.0
-    heard = loud.loudness(model.network.encoder, model.tokenizer)
+    heard = outliers.loudness(model.network.encoder, model.tokenizer)
     assert all(7 in layer.loud and layer.step < 0.1 for layer in heard)
     exported = tercet.load(export(model, tmp_path / "model", "int8"))
     cosines = (exported.embed(TEXTS) * model.embed(TEXTS)).sum(axis=1)

@@ -21,7 +21,7 @@ from tercet.specs import (
 )
 
 WIDTH = 6
-ON_VECTORS = ["mlp", "features", "cosine", "dense-pair"]
+CONTRASTIVE = ["mlp", "features", "cosine", "dense-pair"]
 
 
 def pair(rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -118,7 +118,7 @@ def test_a_narrow_layer_does_not_start_near_zero() -> None:
     assert weights.std().item() > 0.3
 
 
-@pytest.mark.parametrize("kind", ON_VECTORS)
+@pytest.mark.parametrize("kind", CONTRASTIVE)
 def test_dropout_acts_while_training_only(kind: str) -> None:
     torch.manual_seed(0)
     options = {"features": {"features": ["u", "v"]}, "cosine": {"projection": True}}.get(kind, {})
@@ -137,7 +137,7 @@ def test_dropout_stands_before_each_linear_layer() -> None:
     assert torch.equal(head(u), torch.ones(4, 2))
 
 
-@pytest.mark.parametrize("kind", ON_VECTORS)
+@pytest.mark.parametrize("kind", CONTRASTIVE)
 def test_heads_run_under_bf16(kind: str) -> None:
     options = {"features": {"features": ["u", "cosine"]}, "cosine": {"projection": True}}
     head = HEADS[kind](width=WIDTH, outputs=1, dropout=0.0, **options.get(kind, {}))

@@ -20,7 +20,7 @@ from tercet.errors import TercetError
 from tercet.objectives import MultipleNegativesRanking, SimCSE, Triplet, VectorObjective
 
 ROWS, WIDTH = 6, 8
-ON_VECTORS: list[tuple[VectorObjective, int]] = [
+CONTRASTIVE: list[tuple[VectorObjective, int]] = [
     (SimCSE(), 2),
     (SimCSE(temperature=0.1), 3),
     (MultipleNegativesRanking(), 2),
@@ -75,7 +75,7 @@ def test_loss_and_gradients_agree_with_sentence_transformers(
     )
 
 
-@pytest.mark.parametrize(("objective", "count"), ON_VECTORS)
+@pytest.mark.parametrize(("objective", "count"), CONTRASTIVE)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_losses_of_a_split_batch_add_up(
@@ -121,7 +121,7 @@ def test_triplet_worked_by_hand() -> None:
     assert whole(Triplet(margin=0.5, distance="cosine"), columns).item() == 1.5
 
 
-@pytest.mark.parametrize(("objective", "count"), ON_VECTORS)
+@pytest.mark.parametrize(("objective", "count"), CONTRASTIVE)
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e18])
 def test_gradients_stay_finite_for_identical_vectors(
     objective: VectorObjective, count: int, value: float
@@ -133,7 +133,7 @@ def test_gradients_stay_finite_for_identical_vectors(
     assert all(gradient.abs().max() < 1e3 for gradient in gradients)
 
 
-@pytest.mark.parametrize(("objective", "count"), ON_VECTORS)
+@pytest.mark.parametrize(("objective", "count"), CONTRASTIVE)
 def test_loss_is_fp32_from_bf16(objective: VectorObjective, count: int) -> None:
     columns = tuple(column.detach().bfloat16() for column in columns_of(count))
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,1 +1,1 @@
-"""Heads: one vector, or a pair of vectors, to the outputs that an objective reads; one head per file."""
+"""Heads: one vector, or a pair of vectors, to the outputs that an objective reads."""

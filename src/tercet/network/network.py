@@ -24,8 +24,8 @@ from tercet.objectives import (
     VectorObjective,
 )
 from tercet.specs import (
+    CONTRASTIVE,
     MASKED_WORDS,
-    ON_VECTORS,
     DensePairHeadSpec,
     FeatureHeadSpec,
     HeadSpec,
@@ -51,7 +51,7 @@ class Network(nn.Module):
         self.encoder = encoder
         self.pooling = pooling
         self.objectives: dict[tuple[str, Mode], PredictiveObjective] = {}
-        self.vector_objectives: dict[tuple[str, Mode], VectorObjective] = {}
+        self.contrastive_objectives: dict[tuple[str, Mode], VectorObjective] = {}
         self.masked_objectives: dict[tuple[str, Mode], MaskedLanguageModel] = {}
         self.heads = nn.ModuleDict()
         self.shared = nn.ModuleDict()
@@ -78,7 +78,7 @@ class Network(nn.Module):
             self.teacher_objectives[name, mode] = TeacherVectors(distance=spec.objective.distance)
             return
         if spec.head is None:
-            self.vector_objectives[name, mode] = build_vector_objective(spec.objective)
+            self.contrastive_objectives[name, mode] = build_contrastive_objective(spec.objective)
             return
         objective = build_objective(spec.objective, task)
         self.objectives[name, mode] = objective
@@ -220,8 +220,8 @@ def build_objective(spec: ObjectiveSpec, task: TaskSpec) -> PredictiveObjective:
     return objective
 
 
-def build_vector_objective(spec: ObjectiveSpec) -> VectorObjective:
+def build_contrastive_objective(spec: ObjectiveSpec) -> VectorObjective:
     """The objective of a task without head."""
-    assert isinstance(spec, ON_VECTORS)
+    assert isinstance(spec, CONTRASTIVE)
     objective: VectorObjective = OBJECTIVES[spec.kind](**spec.model_dump(exclude={"kind"}))
     return objective

@@ -32,7 +32,7 @@ from tercet.specs.heads import (
     SharedSpec,
 )
 from tercet.specs.objectives import (
-    ON_VECTORS,
+    CONTRASTIVE,
     BinaryCrossEntropySpec,
     BinnedCrossEntropySpec,
     CrossEntropySpec,
@@ -58,8 +58,8 @@ from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
 __all__ = [
+    "CONTRASTIVE",
     "MASKED_WORDS",
-    "ON_VECTORS",
     "WITH_EXEMPLARS",
     "Activation",
     "BinaryCrossEntropySpec",

@@ -93,7 +93,7 @@ ObjectiveSpec = Annotated[
     | TripletSpec,
     Field(discriminator="kind"),
 ]
-ON_VECTORS = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
+CONTRASTIVE = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
 """Objectives that compare vectors."""
-UNLABELLED = (*ON_VECTORS, MaskedLanguageModelSpec, TeacherVectorsSpec)
+UNLABELLED = (*CONTRASTIVE, MaskedLanguageModelSpec, TeacherVectorsSpec)
 """Objectives that need neither labels nor a head of the recipe's."""

@@ -16,7 +16,7 @@ from tercet.specs.heads import (
     HeadSpec,
     SharedSpec,
 )
-from tercet.specs.objectives import ON_VECTORS, UNLABELLED, ObjectiveSpec
+from tercet.specs.objectives import CONTRASTIVE, UNLABELLED, ObjectiveSpec
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 
@@ -41,7 +41,7 @@ class ModeSpec(Spec):
     def narrows(self) -> bool:
         """Whether its loss can be had from the first numbers of vectors alone."""
         bare = isinstance(self.head, CosineHeadSpec) and not self.head.projection
-        return bare or isinstance(self.objective, ON_VECTORS)
+        return bare or isinstance(self.objective, CONTRASTIVE)
 
     @property
     def on_vectors(self) -> bool:
@@ -159,7 +159,7 @@ class TaskSpec(Spec):
             raise ValueError("`prior` and `subset.balanced` both say how often classes come")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
-        contrastive = [isinstance(spec.objective, ON_VECTORS) for spec in self.modes.values()]
+        contrastive = [isinstance(spec.objective, CONTRASTIVE) for spec in self.modes.values()]
         if self.chunk is not None and contrastive != [True]:
             raise ValueError("`chunk` needs one mode whose objective compares vectors")
         _check_sources(self)
@@ -173,7 +173,7 @@ class TaskSpec(Spec):
 
 def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
     kind = spec.objective.kind
-    if isinstance(spec.objective, ON_VECTORS) and mode == "cross":
+    if isinstance(spec.objective, CONTRASTIVE) and mode == "cross":
         raise ValueError(f"objective `{kind}` compares separate vectors: use mode `bi`")
     if kind == "cross-entropy" and task.labels is None:
         raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")

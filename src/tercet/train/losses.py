@@ -120,7 +120,7 @@ class Losses:
         """The same, of tokens and labels that are where the network is."""
         parts = []
         for mode, spec in self.tasks[batch.task].modes.items():
-            if (batch.task, mode) in self.network.vector_objectives:
+            if (batch.task, mode) in self.network.contrastive_objectives:
                 parts.append(spec.weight * self._vector_loss(batch, mode, tokens.get(mode)))
             elif mode in tokens:
                 assert labels is not None
@@ -175,7 +175,7 @@ class Losses:
     def compare(self, batch: Batch, mode: Mode, columns: tuple[Tensor, ...]) -> Tensor:
         """The loss on this process's vectors, [own rows, width] a column, among those of all."""
         candidates = self.world.gather(columns[1:], rows=batch.rows)
-        objective = self.network.vector_objectives[batch.task, mode]
+        objective = self.network.contrastive_objectives[batch.task, mode]
         whole_and_narrow = zip(self._narrowed(columns), self._narrowed(candidates), strict=True)
         parts = [
             objective.loss(own, candidates=others, first=batch.first, total=batch.total)
@@ -203,4 +203,4 @@ class Losses:
     def _is_twice(self, task: str, mode: Mode) -> bool:
         """Unsupervised SimCSE: the same sentence twice, under different dropout."""
         one = mode == "single" or len(self.tables[task].columns) == 1
-        return one and (task, mode) in self.network.vector_objectives
+        return one and (task, mode) in self.network.contrastive_objectives
