@@ -12,4 +12,5 @@ SHORTEST = np.float32(1e-12)
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Vectors [n, width] at length 1, float32; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, SHORTEST)
+    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, SHORTEST)
+    return scaled
