@@ -32,7 +32,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
 def test_pairs_turned_are_pairs_encoded_the_other_way_round(
     folder: Path, pairs: list[tuple[str, str]]
 ) -> None:
-    tokenizer, separators = Tokenizer.load(folder), read_config(folder).pair_separators
+    tokenizer, separators = Tokenizer.load(folder), read_config(folder).architecture.pair_separators
     tokens = DeviceTokens.from_host(tokenizer.encode_pairs(pairs, max_tokens=40), CPU)
     back = [(second, first) for first, second in pairs]
     wanted = DeviceTokens.from_host(tokenizer.encode_pairs(back, max_tokens=40), CPU)
@@ -43,7 +43,7 @@ def test_pairs_turned_are_pairs_encoded_the_other_way_round(
 
 
 def test_rows_that_fill_a_shape_do_no_harm(folder: Path) -> None:
-    tokenizer, separators = Tokenizer.load(folder), read_config(folder).pair_separators
+    tokenizer, separators = Tokenizer.load(folder), read_config(folder).architecture.pair_separators
     pairs = tokenizer.encode_pairs([("a fine film", "no"), ("no", "a cat")], max_tokens=40)
     filled = padded(pairs, rows=6, total=len(pairs.ids) + 11, longest=8, filler=0)
     alone = turned(DeviceTokens.from_host(pairs, CPU), separators=separators)

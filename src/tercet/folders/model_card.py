@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
 from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
 
@@ -84,7 +84,7 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         "",
         f"One encoder that {does}.",
         "",
-        f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
+        f"- Encoder: {info.encoder} ({config.model_type}, {config.layers} layers, width "
         f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
     ]
     if info.widths is not None:

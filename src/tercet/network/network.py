@@ -191,7 +191,7 @@ class Network(nn.Module):
         if isinstance(head, LayersHeadSpec):
             return self.head(task, mode)(self.encoder(tokens), tokens)
         if isinstance(head, DensePairHeadSpec):
-            back = turned(tokens, separators=self.encoder.config.pair_separators)
+            back = turned(tokens, separators=self.encoder.config.architecture.pair_separators)
             return self.head(task, mode)(self.vectors(tokens), self.vectors(back))
         return self.head(task, mode)(self.vectors(tokens))
 

@@ -28,15 +28,22 @@ class AttentionInputs:
 
     @classmethod
     def prepare(
-        cls, tokens: DeviceTokens, *, bias: Tensor | None, dtype: torch.dtype, head_width: int
+        cls,
+        tokens: DeviceTokens,
+        *,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+        head_width: int,
+        varlen: bool = True,
     ) -> AttentionInputs:
         """Choose the kernel and lay out masks and bias once for all layers.
 
         bias: relative position bias [heads, span, span], span at least as long as any block
         dtype: in which the layers compute
+        varlen: whether the architecture may take the variable-length kernel, which adds no bias
         """
-        device = tokens.ids.device
-        if bias is None and tokens.count and _has_varlen(device, dtype, head_width):
+        fits = varlen and bias is None and tokens.count > 0
+        if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
         return cls(tokens, biases, varlen=False)

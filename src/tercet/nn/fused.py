@@ -29,7 +29,8 @@ _SITES_A_LAYER = 3
 def fused(encoder: Encoder) -> FusedEncoder | None:
     """The fused forward and backward of an encoder that trains, where there is one."""
     config = encoder.config
-    fits = config.activation == "gelu" and config.width // config.heads in (16, 32, 64, 128)
+    is_served = config.architecture.fused and config.activation == "gelu"
+    fits = is_served and config.width // config.heads in (16, 32, 64, 128)
     return FusedEncoder(encoder) if fits and _trains(encoder) else None
 
 
@@ -191,7 +192,7 @@ class _Run:
             embeddings.words.weight if kinds is None else kinds.weight,
             *(embeddings.norm.weight, embeddings.norm.bias, self.seeds),
             *(norm.out, norm.normed, norm.spreads),
-            *(config.first_position, config.norm_eps, self._rate(config.dropout)),
+            *(config.architecture.first_position, config.norm_eps, self._rate(config.dropout)),
             WIDTH=config.width,
             BLOCK=_power_of_two(config.width),
             TYPES=config.token_types,
@@ -207,7 +208,7 @@ class _Run:
             *(self.embedded.normed, self.embedded.spreads, words, embeddings.positions.weight.grad),
             words if kinds is None else kinds.weight.grad,
             *(embeddings.norm.weight.grad, embeddings.norm.bias.grad),
-            *(len(grad), config.first_position, self._rate(config.dropout), each),
+            *(len(grad), config.architecture.first_position, self._rate(config.dropout), each),
             WIDTH=config.width,
             BLOCK=_power_of_two(config.width),
             TYPES=config.token_types,

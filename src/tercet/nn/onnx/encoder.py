@@ -28,6 +28,11 @@ def encoder_graph(
     [rows]: the tokens of each row, which stand first in it. Outputs: vectors [rows, width], as
     pooled, and embeddings [rows, width], of length 1.
     """
+    config = encoder.config
+    if not config.architecture.onnx:
+        raise TercetError(
+            f"Encoders of the architecture `{config.model_type}` cannot be exported to ONNX yet."
+        )
     return _Writer(encoder, pooling=pooling, loudness=loudness).model()
 
 
@@ -98,7 +103,7 @@ class _Writer:
     def _embed(self, ids: str, types: str, length: str, shapes: _Shapes) -> str:
         graph, state = self.graph, self.state
         words = graph.add("Gather", graph.constant(state["embeddings.words.weight"]), ids)
-        table = state["embeddings.positions.weight"][self.config.first_position :]
+        table = state["embeddings.positions.weight"][self.config.architecture.first_position :]
         start = graph.integers(0)
         positions = graph.add("Slice", graph.constant(table), start, length, start)
         summed = graph.add("Add", words, positions)
