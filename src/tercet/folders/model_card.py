@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tercet.data.layouts import split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each mode, of each metric; None is undefined."""
@@ -21,7 +21,7 @@ class ModelInfo(Spec):
 
     encoder: str
     """The weights that training started from."""
-    pooling: PoolingName
+    pooling: Pooling
     max_tokens: Count
     """Longer sentences, and joined pairs, are cut here."""
     lower_case: bool = False

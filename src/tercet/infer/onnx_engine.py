@@ -98,12 +98,12 @@ class OnnxEngine(BaseEngine):
         ahead, back = _halves(progress)
         orders = [
             self._vectors(columns, every, ahead),
-            self._vectors(self._turned(*columns), every, back),
+            self._vectors(self._swapped(*columns), every, back),
         ]
         known = np.concatenate(orders)
         return self.read(task, mode, known, [every, every + len(every)])
 
-    def _turned(self, first: Pieces, second: Pieces) -> list[Pieces]:
+    def _swapped(self, first: Pieces, second: Pieces) -> list[Pieces]:
         """The pairs the other way round, each side cut to what is left of it the right way."""
         room = self.max_tokens - special(self.template.two)
         kept = longest_first(first.lengths, second.lengths, room=room)

@@ -15,7 +15,7 @@ from tercet.nn.heads import HEADS, feature_width
 from tercet.nn.masked_words import MaskedWordsHead
 from tercet.nn.pooling import pool
 from tercet.nn.shared import SharedLayers
-from tercet.nn.turned import turned
+from tercet.nn.swapped import swapped
 from tercet.objectives import (
     OBJECTIVES,
     MaskedLanguageModel,
@@ -34,7 +34,7 @@ from tercet.specs import (
     Mode,
     ModeSpec,
     ObjectiveSpec,
-    PoolingName,
+    Pooling,
     SharedSpec,
     TaskSpec,
     TeacherVectorsSpec,
@@ -45,7 +45,7 @@ class Network(nn.Module):
     """Tokens to vectors, and vectors to the predictions of every task and mode."""
 
     def __init__(
-        self, encoder: Encoder, *, pooling: PoolingName, tasks: Mapping[str, TaskSpec]
+        self, encoder: Encoder, *, pooling: Pooling, tasks: Mapping[str, TaskSpec]
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -191,7 +191,7 @@ class Network(nn.Module):
         if isinstance(head, LayersHeadSpec):
             return self.head(task, mode)(self.encoder(tokens), tokens)
         if isinstance(head, DensePairHeadSpec):
-            back = turned(tokens, separators=self.encoder.config.architecture.pair_separators)
+            back = swapped(tokens, separators=self.encoder.config.architecture.pair_separators)
             return self.head(task, mode)(self.vectors(tokens), self.vectors(back))
         return self.head(task, mode)(self.vectors(tokens))
 
