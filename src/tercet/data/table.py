@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.cache import Stored, cached, default_folder, hash_file
+from tercet.data.cache import Stored, cached
 from tercet.data.examples import (
     BadRow,
     Examples,
@@ -25,6 +25,7 @@ from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
+from tercet.files import cache_folder, sha256_of
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
@@ -154,7 +155,7 @@ def load_table(
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
     key = _key(task, split, files, tokenizer, limit=limit)
-    return _restore(cached(cache_dir or default_folder(), key, make), files)
+    return _restore(cached(cache_dir or cache_folder("tables"), key, make), files)
 
 
 def _key(
@@ -164,7 +165,7 @@ def _key(
     parts = {
         "format": FORMAT,
         # A file's suffix decides how it is read; where it lies does not matter.
-        "files": [[suffix_of(path), hash_file(path)] for path in files],
+        "files": [[suffix_of(path), sha256_of(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from tercet.errors import TercetError
+from tercet.files import read_json_object
 
 Architecture = Literal["bert", "mpnet"]
 Activation = Literal["gelu", "gelu_new", "relu"]
@@ -104,7 +104,9 @@ class EncoderConfig:
 def read_config(folder: Path) -> EncoderConfig:
     """Read `config.json` of a Hugging Face folder."""
     path = folder / CONFIG_FILE
-    source = read_json(path)
+    if not path.is_file():
+        raise TercetError(f"{path} does not exist; an encoder folder needs it.")
+    source = read_json_object(path)
     architecture = _choice(source, "model_type", ARCHITECTURES, path)
     _refuse_unsupported(source, path)
     bert = architecture == "bert"
@@ -131,23 +133,6 @@ def read_config(folder: Path) -> EncoderConfig:
     )
     _check_shape(config, path)
     return config
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that must hold one object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TercetError(f"{path} does not exist; an encoder folder needs it") from None
-    except OSError as error:
-        raise TercetError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TercetError(f"{path} is not a text file in UTF-8; it should be JSON") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise TercetError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise TercetError(f"{path} holds a JSON {type(content).__name__}; it should be an object")
-    return cast("dict[str, Any]", content)
 
 
 def _refuse_unsupported(source: Mapping[str, Any], path: Path) -> None:

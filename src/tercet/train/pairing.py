@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tercet.data.cache import Stored, cached, default_folder
+from tercet.data.cache import Stored, cached
 from tercet.errors import TercetError
+from tercet.files import cache_folder
 from tercet.infer.engine import Engine, distinct
 from tercet.specs import PairsSpec
 from tercet.text.tokens import Pieces
@@ -40,7 +41,7 @@ def make_pairs(
             near = _nearest(texts, kept, spec, engine=engine, listener=listener)
             return Stored({"pairs": np.stack(near)}, None)
 
-        stored = cached(default_folder().with_name("pairs"), _key(texts, spec, engine), make)
+        stored = cached(cache_folder("pairs"), _key(texts, spec, engine), make)
         near = stored.arrays["pairs"]
         first, second = np.concatenate([first, near[0]]), np.concatenate([second, near[1]])
     return kept[first], kept[second]
