@@ -90,12 +90,12 @@ def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch
 
 def test_the_bi_mode_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:
     from tercet.nn.device_tokens import DeviceTokens
-    from tercet.text.tokens import concatenate
+    from tercet.text.tokens import Tokens
 
     sides = [engine.template.single(side, max_tokens=32) for side in columns(tokenizer)]
     engine.network.eval()
     with torch.inference_mode():
-        tokens = DeviceTokens.from_host(concatenate(sides), torch.device("cpu"))
+        tokens = DeviceTokens.from_host(Tokens.concat(sides), torch.device("cpu"))
         direct = engine.network.outputs("similarity", "bi", tokens).numpy()
     assert np.abs(engine.outputs("similarity", "bi", columns(tokenizer)) - direct).max() < 1e-5
 

@@ -29,7 +29,7 @@ from tercet.files import cache_folder, sha256_of
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Pieces, Tokens, concatenate
+from tercet.text.tokens import Pieces, Tokens
 
 FORMAT = 1  # of the cache: raise it when the same files give another table
 CHUNK = 8192  # texts between two calls of the progress callback
@@ -70,17 +70,10 @@ class TaskTable:
             return template.single(self.columns[0], rows, max_tokens=max_tokens)
         if mode == "bi":
             sides = [template.single(side, rows, max_tokens=max_tokens) for side in self.columns]
-            return concatenate(sides)
+            return Tokens.concat(sides)
         if len(self.columns) < 2:
             raise TercetError("Mode `cross` joins two text columns, but this table has one.")
         return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
-
-    def lengths(self, mode: Mode) -> NDArray[np.int64]:
-        """Pieces that each row holds in a mode, int64 [n], to sort and batch by."""
-        used = {"single": 1, "bi": len(self.columns), "cross": 2}[mode]
-        held = np.stack([np.diff(column.offsets) for column in self.columns[:used]])
-        lengths: NDArray[np.int64] = held.sum(axis=0)
-        return lengths
 
     def take(self, rows: NDArray[np.int64]) -> TaskTable:
         """The table of the rows [m] alone, in their order."""
@@ -122,7 +115,7 @@ def build_table(
             if progress is not None:
                 done = index * len(texts) + min(start + CHUNK, len(texts))
                 progress(done, total)
-        columns.append(_join(parts))
+        columns.append(Pieces.concat(parts))
     return TaskTable(
         columns=tuple(columns),
         labels=examples.labels,
@@ -175,15 +168,6 @@ def _key(
         "apart": is_apart(data, split),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _join(parts: list[Pieces]) -> Pieces:
-    held = np.concatenate([np.diff(part.offsets) for part in parts])
-    return Pieces(
-        ids=np.concatenate([part.ids for part in parts]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        lengths=np.concatenate([part.lengths for part in parts]),
-    )
 
 
 def _store(table: TaskTable) -> Stored:
