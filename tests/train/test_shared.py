@@ -19,7 +19,7 @@ from tercet.train.backward import Backward
 from tercet.train.distributed import World
 from tercet.train.losses import Losses
 from tercet.train.parts import choose_trainable
-from tercet.train.schedule import Draw
+from tercet.train.plan import Draw
 
 CPU = torch.device("cpu")
 TEXTS = ["a fine film", "how dull it is", "so-so", "the cat sits"]

@@ -47,11 +47,11 @@ from tercet.specs.objectives import (
     TripletSpec,
 )
 from tercet.specs.scaling import Scaling, Scalings
+from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import (
     CheckpointSpec,
     EvaluationSpec,
     OptimiserSpec,
-    ScheduleSpec,
     StageSpec,
 )
 from tercet.specs.tasks import ModeSpec, TaskSpec
@@ -60,6 +60,7 @@ from tercet.specs.teacher import TeacherSpec
 __all__ = [
     "CONTRASTIVE",
     "MASKED_WORDS",
+    "SCHEDULES",
     "WITH_EXEMPLARS",
     "Activation",
     "BinaryCrossEntropySpec",

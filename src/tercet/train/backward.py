@@ -19,7 +19,7 @@ from tercet.train.grad_cache import GradCache
 from tercet.train.gradients import GradientRows
 from tercet.train.graphs import Graphs
 from tercet.train.losses import Losses
-from tercet.train.schedule import Draw
+from tercet.train.plan import Draw
 from tercet.train.surgery import Surgeon, cosines
 
 if TYPE_CHECKING:
