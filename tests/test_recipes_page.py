@@ -12,7 +12,7 @@ import pytest
 
 import tercet
 from tercet.recipe import Recipe
-from tercet.specs import SCHEDULES, Feature, HeadSpec, ObjectiveSpec, Surgery
+from tercet.specs import SCHEDULES, SURGERIES, Feature, HeadSpec, ObjectiveSpec
 from tercet.train.listener import Silent
 from tercet.train.run import train_recipe
 
@@ -59,6 +59,6 @@ def test_all_heads_and_objectives_are_named(union: Any) -> None:
     assert [kind for kind in kinds if f"`{kind}`" not in PAGE] == []
 
 
-@pytest.mark.parametrize("names", [SCHEDULES.names(), get_args(Surgery), get_args(Feature)])
+@pytest.mark.parametrize("names", [SCHEDULES.names(), SURGERIES.names(), get_args(Feature)])
 def test_all_schedules_surgeries_and_features_are_named(names: Any) -> None:
     assert [name for name in names if f"`{name}`" not in PAGE] == []

@@ -15,7 +15,6 @@ from tercet.specs.base import (
     Positive,
     Share,
     Spec,
-    Surgery,
 )
 from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
 from tercet.specs.heads import (
@@ -54,6 +53,7 @@ from tercet.specs.stages import (
     OptimiserSpec,
     StageSpec,
 )
+from tercet.specs.surgeries import SURGERIES, Surgery
 from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
@@ -61,6 +61,7 @@ __all__ = [
     "CONTRASTIVE",
     "MASKED_WORDS",
     "SCHEDULES",
+    "SURGERIES",
     "WITH_EXEMPLARS",
     "Activation",
     "BinaryCrossEntropySpec",

@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Count, Positive, Share, Spec, Surgery
+from tercet.specs.base import Count, Positive, Share, Spec
 from tercet.specs.schedules import SCHEDULES, RoundRobinSpec, Schedule
+from tercet.specs.surgeries import Surgery
 
 _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|shared)\.[^.]+")
 
@@ -62,7 +63,7 @@ class StageSpec(Spec):
     """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK,
     shared.NAME."""
     surgery: Surgery | None = None
-    """Gradient surgery by name, with schedule `together`."""
+    """Gradient surgery by kind, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
     average: Share | None = None
     """Decay of a moving average of the weights, such as 0.999: it is the average that is scored

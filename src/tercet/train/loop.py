@@ -26,7 +26,7 @@ from tercet.train.losses import Losses
 from tercet.train.pace import Pace
 from tercet.train.parts import choose_trainable, rate, set_modes
 from tercet.train.plan import StagePlan, Subset
-from tercet.train.surgery import Surgeon
+from tercet.train.surgery import GradientSurgery
 from tercet.train.update import Update
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
@@ -139,8 +139,8 @@ class Loop:
         optimiser = update.optimiser
         if start is not None:
             restore_optimiser(self.network, optimiser, start.optimiser)
-            if backward.surgeon is not None:
-                backward.surgeon.restore(start.surgery)
+            if backward.surgery is not None:
+                backward.surgery.restore(start.surgery)
         average = Average(optimiser, decay=stage.average) if stage.average is not None else None
         pace = Pace.on(self.world.device)
         while self.position.step < len(plan) and not self.position.ended:
@@ -176,7 +176,7 @@ class Loop:
                     average.leave()
                 self._leave(stage)
             if saving or stop or self.position.ended:
-                self._save(optimiser, backward.surgeon)
+                self._save(optimiser, backward.surgery)
             if stop:
                 return True
         return False
@@ -270,13 +270,13 @@ class Loop:
             self.network.load_state_dict(self.checkpoints.best(step))
         self.position = replace(self.position, kept_steps=[*self.position.kept_steps, step])
 
-    def _save(self, optimiser: torch.optim.Optimizer, surgeon: Surgeon | None) -> None:
+    def _save(self, optimiser: torch.optim.Optimizer, surgery: GradientSurgery | None) -> None:
         if self.world.leads:
             checkpoint = Checkpoint(
                 state={"position": asdict(self.position), "journal": self.journal.sync()},
                 network=self.network.state_dict(),
                 optimiser=optimiser_tensors(self.network, optimiser),
-                surgery=surgeon.state() if surgeon is not None else {},
+                surgery=surgery.state() if surgery is not None else {},
             )
             self.checkpoints.save(self.position.total, checkpoint)
         self.world.wait()

@@ -40,7 +40,7 @@ from tercet.train.parts import choose_trainable
 from tercet.train.plan import Draw
 from tercet.train.preparation import Preparation
 from tercet.train.run_folder import RunFolder
-from tercet.train.surgery import Surgeon
+from tercet.train.surgery import GradientSurgery
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Run:
         for stage in self.recipe.stages:
             choose_trainable(network, stage, tasks=self.recipe.stage_tasks(stage))
             if stage.surgery is not None:
-                Surgeon(stage.surgery)
+                GradientSurgery(stage.surgery)
 
     def _tables(self, split: Any, tokenizer: Tokenizer) -> dict[str, TaskTable]:
         """The tables of a split: of all tasks that train, or of all that are scored."""

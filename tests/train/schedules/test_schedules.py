@@ -104,3 +104,11 @@ def test_positions_of_version_0_1_can_be_resumed() -> None:
     old = {"stage": 1, "step": 2, "total": 5, "kept": [3], "turns": [[1, 0]]}
     new = Position(stage=1, step=2, total=5, kept_steps=[3], switches=[[1, 0]])
     assert Position.restore(old) == new
+
+
+def test_an_unknown_surgery_is_an_error_that_lists_the_known_ones() -> None:
+    stages = [{"steps": 9, "schedule": {"kind": "together"}, "surgery": "pcgard"}]
+    with pytest.raises(
+        TercetError, match=r"`stages.0.surgery`: Unknown surgery `pcgard` \(did you"
+    ):
+        Recipe.from_tree({**TREE, "stages": stages}, where="test")
