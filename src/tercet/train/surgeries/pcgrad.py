@@ -1,4 +1,4 @@
-"""PCGrad, on the GPU: torchjd's reads the inner products on the CPU, and the GPU idles until then."""
+"""PCGrad. torchjd's reads the inner products on the CPU, which lets the GPU idle."""
 
 from __future__ import annotations
 
