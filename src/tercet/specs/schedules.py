@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, SerializeAsAny, model_validator
+from pydantic import SerializeAsAny, model_validator
 
-from tercet.specs.base import Count, Positive, Spec
+from tercet.specs.base import Count, Positive
+from tercet.specs.parts import Part, declare, of_kind
 from tercet.specs.registry import Registry
 
+SCHEDULES: Registry[type[ScheduleSpec]] = Registry("schedule")
 
-class ScheduleSpec(Spec):
-    """The keys of all schedules; a kind is a subclass, and its docstring describes it.
 
-    keys: those of the keys below that the kind reads
-    implementation: `present(spec, span)` as in `tercet.train.schedules.span`
-    joint: whether a step trains several tasks, so that their gradients can be combined by surgery
-    after_score: `choose(spec, dev, tasks)`, the task to train from a score on dev to the next
+class ScheduleSpec(Part):
+    """A kind of schedule, with the keys of all kinds.
+
+    Its implementation is a function `present(spec, span)` as in `tercet.train.schedules.span`.
     """
 
+    registry = SCHEDULES
     keys: ClassVar[frozenset[str]] = frozenset()
-    implementation: ClassVar[Any]
+    """Those of the keys below that it reads."""
     joint: ClassVar[bool] = False
+    """Whether a step trains several tasks, so that surgery can combine their gradients."""
     after_score: ClassVar[Any] = None
+    """`choose(spec, dev, tasks)`: the task to train from a score on dev to the next."""
 
-    kind: str
     order: list[str] | None = None
     """sequential and round-robin: may name a task several times."""
     weights: dict[str, Positive] | None = None
@@ -48,6 +49,7 @@ class ScheduleSpec(Spec):
         return self
 
 
+@declare
 class SequentialSpec(ScheduleSpec):
     """Whole passes over the tasks, in order."""
 
@@ -56,6 +58,7 @@ class SequentialSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.sequential:present"
 
 
+@declare
 class RoundRobinSpec(ScheduleSpec):
     """Batch by batch, in order."""
 
@@ -64,6 +67,7 @@ class RoundRobinSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.round_robin:present"
 
 
+@declare
 class RandomSpec(ScheduleSpec):
     """Tasks drawn by `weights`."""
 
@@ -72,6 +76,7 @@ class RandomSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.random:present"
 
 
+@declare
 class ProportionalSpec(ScheduleSpec):
     """Every batch of every task once per epoch, shuffled."""
 
@@ -79,6 +84,7 @@ class ProportionalSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.proportional:present"
 
 
+@declare
 class TemperatureSpec(ScheduleSpec):
     """Tasks drawn by size to the power 1/`temperature`."""
 
@@ -87,6 +93,7 @@ class TemperatureSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.temperature:present"
 
 
+@declare
 class AnnealedSpec(ScheduleSpec):
     """Tasks drawn by size at first, nearly equally in the end."""
 
@@ -95,6 +102,7 @@ class AnnealedSpec(ScheduleSpec):
     implementation = "tercet.train.schedules.annealed:present"
 
 
+@declare
 class NeedsSpec(ScheduleSpec):
     """From one score on dev to the next, the task furthest behind its goal."""
 
@@ -104,6 +112,7 @@ class NeedsSpec(ScheduleSpec):
     after_score = "tercet.train.schedules.needs:neediest"
 
 
+@declare
 class TogetherSpec(ScheduleSpec):
     """A batch of every task in each step; their losses are summed."""
 
@@ -113,28 +122,4 @@ class TogetherSpec(ScheduleSpec):
     joint = True
 
 
-SCHEDULES: Registry[type[ScheduleSpec]] = Registry("schedule")
-for _spec in (
-    SequentialSpec,
-    RoundRobinSpec,
-    RandomSpec,
-    ProportionalSpec,
-    TemperatureSpec,
-    AnnealedSpec,
-    NeedsSpec,
-    TogetherSpec,
-):
-    SCHEDULES.add(_spec.model_fields["kind"].default, _spec)
-
-
-def _of_kind(value: Any) -> Any:
-    """A schedule's keys, checked by the spec of its kind."""
-    if not isinstance(value, dict):
-        return value
-    kind = value.get("kind", "round-robin")
-    if not isinstance(kind, str) or kind not in SCHEDULES:
-        raise ValueError(SCHEDULES.unknown(str(kind)).removesuffix("."))
-    return SCHEDULES[kind].model_validate_json(json.dumps(value, default=str), strict=True)
-
-
-Schedule = Annotated[SerializeAsAny[ScheduleSpec], BeforeValidator(_of_kind)]
+Schedule = Annotated[SerializeAsAny[ScheduleSpec], of_kind(SCHEDULES, default="round-robin")]

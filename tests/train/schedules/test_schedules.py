@@ -77,7 +77,7 @@ def test_a_schedule_of_the_users_own_has_keys_and_an_implementation_of_its_own()
             {"kind": "block"},
             "schedule`: Unknown schedule `block` (did you mean `blocks`?)",
         ),
-        ({"kind": 3}, "Unknown schedule `3`"),
+        ({"kind": 3}, "`stages.0.schedule` needs a `kind`"),
         ({"kind": "blocks", "block": "x"}, '`stages.0.schedule.block` is "x"'),
         ({"kind": "blocks", "order": ["sentiment"]}, "`order` has no meaning for kind `blocks`"),
         ({"kind": "annealed", "walk": "cycle"}, "`walk` has no meaning for kind `annealed`"),
