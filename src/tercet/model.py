@@ -242,9 +242,9 @@ def _ready(network: Network) -> Network:
     out as one that is loaded.
     """
     if network.device.type == "cpu":
-        from tercet.nn.layout import by_columns
+        from tercet.nn.layout import store_by_columns
 
-        by_columns(network.encoder)
+        store_by_columns(network.encoder)
     return network.eval()
 
 

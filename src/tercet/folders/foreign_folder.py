@@ -11,10 +11,10 @@ from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, r
 from tercet.network.network import Network
 from tercet.nn.config import CONFIG_FILE
 from tercet.nn.folder import load_encoder
-from tercet.specs import PoolingName
+from tercet.specs import Pooling
 from tercet.text.tokenizer import Tokenizer
 
-_MODES: dict[str, PoolingName] = {"cls": "cls", "mean": "mean", "max": "max"}
+_MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
 _LEGACY_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -86,7 +86,7 @@ def _inside(place: Any, path: Path) -> str:
     return place
 
 
-def _read_pooling(path: Path) -> PoolingName:
+def _read_pooling(path: Path) -> Pooling:
     settings = read_json(path)
     if not isinstance(settings, dict):
         raise TercetError(f"{path}: should hold a JSON object.")

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def load_encoder(
     config = read_config(folder).with_dropout(dropout=dropout, attention_dropout=attention_dropout)
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
-    config = replace(config, pooler=any(name.startswith("pooler.") for name in names))
+    config = config.replace(pooler=any(name.startswith("pooler.") for name in names))
     with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
     state = from_hugging_face(
