@@ -43,8 +43,8 @@ from tercet.train.distributed import World
 from tercet.train.listener import Silent
 from tercet.train.loop import Loop
 from tercet.train.parts import choose_trainable, set_modes
+from tercet.train.plan import StagePlan
 from tercet.train.run import Run, train_recipe
-from tercet.train.schedule import Plan
 from tercet.train.update import Update
 from tercet.weights import resolve
 
@@ -261,7 +261,7 @@ def together(encoder: str, *, surgery: str | None) -> Recipe:
 class Stepper:
     """The first stage of a recipe, ready to step, with memory statistics reset."""
 
-    plan: Plan
+    plan: StagePlan
     backward: Backward
     update: Update
 
