@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, cast
 
 from pydantic import ValidationError
 
 from tercet.errors import TercetError
+from tercet.files import read_json_object
 from tercet.nn.architectures.record import ARCHITECTURES, EncoderConfig
 
 CONFIG_FILE = "config.json"
@@ -17,7 +16,7 @@ CONFIG_FILE = "config.json"
 def read_config(folder: Path) -> EncoderConfig:
     """The encoder that `config.json` of a Hugging Face folder describes."""
     path = folder / CONFIG_FILE
-    source = read_json(path)
+    source = read_json_object(path)
     model_type = source.get("model_type")
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
@@ -44,20 +43,3 @@ def read_config(folder: Path) -> EncoderConfig:
             f" it should be above {architecture.first_position}"
         )
     return config
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that must hold one object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TercetError(f"{path} does not exist; an encoder folder needs it") from None
-    except OSError as error:
-        raise TercetError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TercetError(f"{path} is not a text file in UTF-8; it should be JSON") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise TercetError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise TercetError(f"{path} holds a JSON {type(content).__name__}; it should be an object")
-    return cast("dict[str, Any]", content)

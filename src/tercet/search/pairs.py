@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.search.staged import aside
+from tercet.files import replace_file, write_json
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -135,13 +135,12 @@ class Journal:
     def replace(self, kept: Records, done: int) -> None:
         # The old pairs are read from a mapped file, which must stay as it is until then.
         copied = np.array(kept)
-        with aside(self.path) as writing:
+        with replace_file(self.path) as writing:
             copied.tofile(writing)
         self.note(len(copied), done)
 
     def note(self, size: int, done: int) -> None:
-        with aside(self._state) as writing:
-            writing.write_text(json.dumps([self._key, size, done]), "utf-8")
+        write_json(self._state, [self._key, size, done])
 
 
 def _tell(progress: Progress | None, row: int, column: int, count: int) -> None:

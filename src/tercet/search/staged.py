@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from tercet.data.stream import TEXT, VECTOR, TextFile
 from tercet.errors import TercetError
+from tercet.files import replace_file, write_json
 from tercet.model import Model
 from tercet.search.identity import Identity
 from tercet.search.lance_store import vector_array
@@ -108,8 +107,7 @@ def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bo
         pass
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with aside(path) as writing:
-        writing.write_text(json.dumps(key), "utf-8")
+    write_json(path, key)
 
 
 def _finish(
@@ -134,25 +132,12 @@ def _finish(
         vectors = model.embed(kept.column(TEXT).to_pylist(), progress=tell)
         embedded = pa.RecordBatch.from_arrays([*kept.columns, vector_array(vectors)], schema=schema)
         with (
-            aside(paths[number]) as writing,
+            replace_file(paths[number]) as writing,
             pa.OSFile(str(writing), "wb") as sink,
             pa.ipc.new_file(sink, schema) as writer,
         ):
             writer.write_batch(embedded)
         yield paths[number]
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A name to write under; renamed when all of it is on the disk."""
-    writing = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield writing
-        with writing.open("rb") as file:
-            os.fsync(file.fileno())
-        writing.replace(path)
-    finally:
-        writing.unlink(missing_ok=True)
 
 
 def _is_whole(path: Path) -> bool:

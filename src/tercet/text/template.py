@@ -13,9 +13,7 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
-from tercet.text.tokens import Pieces, Tokens
-
-Indices = NDArray[np.int64]
+from tercet.text.tokens import Pieces, Rows, Tokens, offsets_of, spans
 
 
 class Slot(NamedTuple):
@@ -42,7 +40,7 @@ class Template:
     def special_ids(self) -> frozenset[int]:
         return frozenset(slot.id for slot in self.one + self.two if slot.text is None)
 
-    def single(self, pieces: Pieces, rows: Indices | None = None, *, max_tokens: int) -> Tokens:
+    def single(self, pieces: Pieces, rows: Rows | None = None, *, max_tokens: int) -> Tokens:
         """Tokens of single texts: all of `pieces`, or the texts at `rows` [n] in that order.
 
         A row keeps at most `max_tokens` tokens, special ones included.
@@ -53,7 +51,7 @@ class Template:
         return _assemble(self.one, ids, truncated=int(np.count_nonzero(kept_lengths < lengths)))
 
     def pair(
-        self, first: Pieces, second: Pieces, rows: Indices | None = None, *, max_tokens: int
+        self, first: Pieces, second: Pieces, rows: Rows | None = None, *, max_tokens: int
     ) -> Tokens:
         """Tokens of joined pairs: text i of `first` with text i of `second`.
 
@@ -74,7 +72,7 @@ class Template:
         return _assemble(self.two, ids, truncated=int(np.count_nonzero(cut)))
 
 
-def longest_first(first: Indices, second: Indices, *, room: int) -> tuple[Indices, Indices]:
+def longest_first(first: Rows, second: Rows, *, room: int) -> tuple[Rows, Rows]:
     """How many pieces of each side [n] stay when both together may be `room` pieces.
 
     When both sides must be halved and `room` is odd, the odd piece goes to the longer side,
@@ -118,7 +116,7 @@ def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
     return max_tokens - special
 
 
-def _extents(pieces: Pieces, rows: Indices | None) -> tuple[Indices, Indices, Indices]:
+def _extents(pieces: Pieces, rows: Rows | None) -> tuple[Rows, Rows, Rows]:
     """Start in `ids`, pieces present, and pieces before any cut, of the chosen texts, each [n]."""
     starts, ends, lengths = pieces.offsets[:-1], pieces.offsets[1:], pieces.lengths
     if rows is not None:
@@ -128,7 +126,7 @@ def _extents(pieces: Pieces, rows: Indices | None) -> tuple[Indices, Indices, In
 
 def _assemble(
     slots: tuple[Slot, ...],
-    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    texts: Sequence[tuple[NDArray[np.int32], Rows, Rows]],
     *,
     truncated: int,
 ) -> Tokens:
@@ -136,9 +134,8 @@ def _assemble(
     if len(texts[0][1]) == 1:
         return _assemble_row(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
-    lengths = special + np.sum([text[2] for text in texts], axis=0, dtype=np.int64)
-    offsets = np.zeros(len(texts[0][1]) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    lengths = sum((text[2] for text in texts), start=np.full(len(texts[0][1]), special))
+    offsets = offsets_of(lengths)
     ids = np.empty(offsets[-1], np.int32)
     types = np.empty(offsets[-1], np.int32)
     cursor = offsets[:-1].copy()
@@ -148,9 +145,8 @@ def _assemble(
             cursor += 1
             continue
         source, starts, kept_lengths = texts[slot.text]
-        within = _ramp(kept_lengths)
-        target = np.repeat(cursor, kept_lengths) + within
-        ids[target] = source[np.repeat(starts, kept_lengths) + within]
+        target = spans(cursor, kept_lengths)
+        ids[target] = source[spans(starts, kept_lengths)]
         types[target] = slot.type
         cursor += kept_lengths
     longest = int(lengths.max(initial=0))
@@ -159,7 +155,7 @@ def _assemble(
 
 def _assemble_row(
     slots: tuple[Slot, ...],
-    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    texts: Sequence[tuple[NDArray[np.int32], Rows, Rows]],
     *,
     truncated: int,
 ) -> Tokens:
@@ -170,9 +166,3 @@ def _assemble_row(
     types = np.repeat(np.array([slot.type for slot in slots], np.int32), list(map(len, filled)))
     offsets = np.array([0, len(ids)])
     return Tokens(ids=ids, types=types, offsets=offsets, longest=len(ids), truncated=truncated)
-
-
-def _ramp(lengths: Indices) -> Indices:
-    """0, 1, ... lengths[0]-1, 0, 1, ... lengths[1]-1, ..."""
-    ends = np.cumsum(lengths)
-    return np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
