@@ -34,13 +34,13 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
+from tercet.embed.identity import identify
+from tercet.embed.schema import vectors_schema, write_index
+from tercet.embed.staged import Staged, stage
 from tercet.evaluate.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
-from tercet.search.identity import identify
 from tercet.search.index import Index
-from tercet.search.lance_store import index_schema, write_index
-from tercet.search.staged import Staged, stage
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
@@ -190,7 +190,7 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
         ask(folder, lambda query: index.nearest(query[None], top=TOP)[0], opened, index)
         return
     staged = staged_rows(folder)
-    schema = index_schema(
+    schema = vectors_schema(
         staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
     )
     shutil.rmtree(target, ignore_errors=True)

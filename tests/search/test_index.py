@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tercet.data.stream import TextFile
+from tercet.embed import staged
+from tercet.embed.identity import identify
 from tercet.errors import TercetError
 from tercet.model import Model
-from tercet.search import ann, staged
-from tercet.search.identity import identify
+from tercet.search import ann
 from tercet.search.index import Index
 
 WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")

@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed import ray_corpus
+from tercet.embed.identity import identify
+from tercet.embed.local import embed_file
+from tercet.embed.ray_engine import embed_with_ray
 from tercet.errors import TercetError
 from tercet.model import load
-from tercet.search import ray_corpus
-from tercet.search.embed import embed_file
-from tercet.search.identity import identify
-from tercet.search.ray_engine import embed_with_ray, index_with_ray
+from tercet.search.ray_index import index_with_ray
 
 ROWS = {"a.csv": 700, "b.jsonl": 500}
 PART = 50
@@ -131,9 +132,9 @@ def test_a_driver_and_a_node_that_die_cost_nothing(
 def kill_driver(arguments: dict[str, Any], work: Path, *, parts: int) -> None:
     """Begin to embed in another process, and kill it when so many parts are finished."""
     program = (
-        "from tercet.search import ray_corpus\n"
+        "from tercet.embed import ray_corpus\n"
         f"ray_corpus.SMALLEST = {PART}\n"
-        "from tercet.search.ray_engine import embed_with_ray\n"
+        "from tercet.embed.ray_engine import embed_with_ray\n"
         f"embed_with_ray(**{arguments!r}, say=print)\n"
     )
     driver = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)

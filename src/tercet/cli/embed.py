@@ -47,15 +47,15 @@ def embed(
     with progress("Embedding") as report:
         tell = Rate(report)
         if engine == "ray":
-            from tercet.search.ray_engine import embed_with_ray
+            from tercet.embed.ray_engine import embed_with_ray
 
             rows = embed_with_ray(
                 file, out, model=model, column=column, address=address, progress=tell, say=say
             )
         else:
+            from tercet.embed.identity import identify
+            from tercet.embed.local import embed_file
             from tercet.model import load
-            from tercet.search.embed import embed_file
-            from tercet.search.identity import identify
 
             loaded = load(model)
             identity = identify(loaded, model)

@@ -89,7 +89,7 @@ def _build_with_ray(
     address: str | None,
 ) -> None:
     from tercet.search.index import Index
-    from tercet.search.ray_engine import index_with_ray
+    from tercet.search.ray_index import index_with_ray
 
     with progress("index") as report:
         skipped = index_with_ray(

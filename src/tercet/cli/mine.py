@@ -87,7 +87,7 @@ def mine(
 @contextmanager
 def _work(out: Path | None) -> Iterator[Path]:
     """A folder beside the output, which stays if the work is interrupted."""
-    from tercet.search.staged import work_folder
+    from tercet.embed.staged import work_folder
 
     if out is None:
         with tempfile.TemporaryDirectory() as folder:

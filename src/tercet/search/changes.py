@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tercet.data.columns import nearest, shorten
 from tercet.data.stream import ID, TextFile
+from tercet.embed.staged import Staged
 from tercet.errors import TercetError
-from tercet.search.staged import Staged
 
 Change = Callable[[Any, Staged], int]
 """Changes a dataset by staged rows; how many it changed."""

@@ -14,23 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tercet.data.stream import ID, TEXT, VECTOR, TextFile
+from tercet.embed.identity import identify
+from tercet.embed.schema import HASH_KEY, NAME_KEY, vectors_schema
+from tercet.embed.staged import stage, work_folder
 from tercet.errors import TercetError
 from tercet.model import Model, load
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
-from tercet.search.identity import identify
-from tercet.search.lance_store import (
-    HASH_KEY,
-    NAME_KEY,
-    index_schema,
-    is_index,
-    metadata_of,
-    open_dataset,
-    telling,
-    write_index,
-)
+from tercet.search.lance_store import is_index, metadata_of, open_dataset, telling, write_index
 from tercet.search.rerank import TO_ORDER, Cross
-from tercet.search.staged import stage, work_folder
 
 Floats = NDArray[np.float32]
 
@@ -94,7 +86,7 @@ class Index:
         staged = stage(file, model, identity, work, skip_empty=True, progress=told)
         if not staged.rows:
             raise TercetError(f"{file.path}: no row has a text.")
-        schema = index_schema(file.columns, identity)
+        schema = vectors_schema(file.columns, identity)
         batches = (
             pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in staged.batches()
         )

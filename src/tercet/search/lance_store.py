@@ -12,16 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from tercet.data.stream import ID, TEXT, VECTOR
+from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
 from tercet.errors import TercetError
-from tercet.search.identity import Identity
 
-FORMAT = 1
-FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
 ANN_KEY = "tercet.ann"
 
 
@@ -36,29 +31,6 @@ def lance() -> Any:
             "An index needs Lance, which is not installed: pip install 'tercet[search]'."
         ) from error
     return lance
-
-
-def index_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:
-    """The schema of an index whose rows have these columns: id, text and others."""
-    check_columns(columns)
-    vector = pa.field(VECTOR, pa.list_(pa.float32(), identity.width), nullable=False)
-    metadata = {FORMAT_KEY: str(FORMAT), NAME_KEY: identity.name, HASH_KEY: identity.hash}
-    return pa.schema([*columns, vector], metadata=metadata)
-
-
-def check_columns(columns: pa.Schema) -> None:
-    """Raise unless the columns begin with id and text, both strings, and hold no vector."""
-    for name in (ID, TEXT):
-        if columns.names.count(name) != 1 or columns.field(name).type != pa.string():
-            raise TercetError(f"An index needs one column `{name}` of strings.")
-    if VECTOR in columns.names:
-        raise TercetError(f"An index makes its own column `{VECTOR}`; rename yours.")
-
-
-def vector_array(vectors: NDArray[np.float32]) -> pa.FixedSizeListArray:
-    """float32 [n, width] as a column of vectors."""
-    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
 
 
 def write_index(folder: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:

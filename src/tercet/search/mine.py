@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tercet.data.stream import ID, TEXT, TextFile
+from tercet.embed.identity import identify
+from tercet.embed.staged import Staged, stage
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search.ann import Progress, phase
 from tercet.search.groups import group_rows
-from tercet.search.identity import identify
 from tercet.search.pairs import Records, blocks_of, closest_pairs, pairs_above
 from tercet.search.rerank import SAME, TO_DECIDE, Cross
-from tercet.search.staged import Staged, stage
 
 TOP = 1000
 SHOWN = 8192

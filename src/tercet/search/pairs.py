@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.search.staged import aside
+from tercet.embed.staged import aside
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

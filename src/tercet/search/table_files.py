@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tercet.embed.staged import aside
 from tercet.errors import TercetError
-from tercet.search.staged import aside
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 
 from tercet.data.stream import TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.output import check_output, write_vectors
+from tercet.embed.schema import vectors_schema
+from tercet.embed.staged import stage, work_folder
 from tercet.infer.engine import Progress
 from tercet.model import Model
-from tercet.search.embed_output import check_output, write_vectors
-from tercet.search.identity import Identity
-from tercet.search.lance_store import index_schema
-from tercet.search.staged import stage, work_folder
 
 
 def embed_file(
@@ -28,7 +28,7 @@ def embed_file(
     """
     check_output(out)
     file = TextFile.open(source, column)
-    schema = index_schema(file.columns, identity)
+    schema = vectors_schema(file.columns, identity)
     work = work_folder(out)
     staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
     write_vectors(staged.batches(), schema, rows=file.rows, out=out)

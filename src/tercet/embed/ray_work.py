@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tercet.search.embed_files import Folder
+from tercet.embed.shared_files import Folder
 
 FORMAT = 1
 _MANIFEST = "manifest.json"

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tercet.data.files import kind_of
 from tercet.data.stream import ID, TextFile
+from tercet.embed.shared_files import fetched
 from tercet.errors import TercetError
-from tercet.search.embed_files import fetched
 
 # Small parts spread well and lose little when a machine dies; a large corpus gets larger ones, so
 # that there are never many more than this.

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tercet.data.columns import shorten
 from tercet.data.stream import ID, TextFile
+from tercet.embed.ray_cluster import import_ray
+from tercet.embed.ray_corpus import Corpus, Share
+from tercet.embed.shared_files import fetched, find_files
 from tercet.errors import TercetError
-from tercet.search.embed_files import fetched, find_files
-from tercet.search.ray_cluster import import_ray
-from tercet.search.ray_corpus import Corpus, Share
 
 Hashes = NDArray[np.uint64]
 

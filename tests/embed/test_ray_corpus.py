@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.embed import ray_corpus
+from tercet.embed.ray_corpus import Corpus
+from tercet.embed.ray_survey import look_through
+from tercet.embed.ray_work import Record, Work
+from tercet.embed.shared_files import Folder
 from tercet.errors import TercetError
-from tercet.search import ray_corpus
-from tercet.search.embed_files import Folder
-from tercet.search.ray_corpus import Corpus
-from tercet.search.ray_survey import look_through
-from tercet.search.ray_work import Record, Work
 
 ROWS = {"a.csv": 23, "b/c.jsonl": 10, "b/d.parquet": 41}
 

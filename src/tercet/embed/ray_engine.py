@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.stream import VECTOR
+from tercet.embed.identity import Identity, identify
+from tercet.embed.output import check_output, is_array, write_vectors
+from tercet.embed.ray_cluster import connected
+from tercet.embed.ray_corpus import Corpus
+from tercet.embed.ray_parts import Job, Say, embed_parts
+from tercet.embed.ray_survey import survey
+from tercet.embed.ray_work import Record, Work
+from tercet.embed.schema import vectors_schema
+from tercet.embed.shared_files import Folder
 from tercet.errors import TercetError
 from tercet.infer.engine import Progress
 from tercet.model import load
-from tercet.search.embed_files import Folder
-from tercet.search.embed_output import check_output, is_array, write_vectors
-from tercet.search.identity import Identity, identify
-from tercet.search.lance_store import commit_fragments, index_schema, lance
-from tercet.search.ray_cluster import connected
-from tercet.search.ray_corpus import Corpus
-from tercet.search.ray_parts import Job, Say, embed_parts
-from tercet.search.ray_sinks import LanceSink, ParquetSink
-from tercet.search.ray_survey import check_ids, survey
-from tercet.search.ray_work import Record, Work
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSink:
+    """Each part a Parquet file of these columns in a folder."""
+
+    folder: Folder
+    schema: pa.Schema
+
+    def write(self, rows: pa.Table) -> tuple[dict[str, str], None]:
+        name = f"{uuid.uuid4().hex}.parquet"
+        stream = pa.BufferOutputStream()
+        pq.write_table(rows.select(self.schema.names).cast(self.schema), stream, compression="zstd")
+        return {name: self.folder.write(name, stream.getvalue())}, None
 
 
 def embed_with_ray(
@@ -38,58 +53,24 @@ def embed_with_ray(
     identity = identify(load(model), model)
     with connected(address):
         corpus = survey(source, column=column, id_column=None)
-        schema = index_schema(corpus.columns, identity)
+        schema = vectors_schema(corpus.columns, identity)
         kept = pa.schema([schema.field(VECTOR)]) if is_array(out) else schema
-        folder = _work(out) / "ray"
+        folder = ray_work_folder(out) / "ray"
         work = Work(folder, data=folder)
-        _begin(work, corpus, identity, say, columns=kept.names)
+        begin(work, corpus, identity, say, columns=kept.names)
         job = Job(model, identity, work, ParquetSink(folder, kept), skip_empty=False)
         records = embed_parts(corpus, job, progress=progress, say=say)
     write_vectors(_batches(work, records), schema, rows=corpus.rows, out=out)
-    _work(out).remove()
+    ray_work_folder(out).remove()
     return corpus.rows
 
 
-def index_with_ray(
-    source: str,
-    folder: str,
-    *,
-    model: str | None,
-    column: str | None,
-    id_column: str | None,
-    address: str | None,
-    progress: Progress | None = None,
-    say: Say,
-) -> int:
-    """Make the rows of a file, a folder or a URI of files the content of an index, in one commit.
-
-    Rows without text are left out; how many, is given back.
-    """
-    identity = identify(load(model), model)
-    folder = Folder.at(folder).uri
-    with connected(address):
-        corpus = survey(source, column=column, id_column=id_column)
-        check_ids(corpus)
-        schema = index_schema(corpus.columns, identity)
-        work = Work(_work(folder) / "ray", data=Folder(folder) / "data")
-        _begin(work, corpus, identity, say, columns=schema.names)
-        job = Job(model, identity, work, LanceSink(folder, schema), skip_empty=True)
-        records = embed_parts(corpus, job, progress=progress, say=say)
-    kept = [record for record in records if record.fragment is not None]
-    if not kept:
-        raise TercetError(f"{source}: no row has a text.")
-    from_json = lance().fragment.FragmentMetadata.from_json
-    commit_fragments(folder, [from_json(record.fragment) for record in kept], schema)
-    _work(folder).remove()
-    return sum(record.skipped for record in records)
-
-
-def _work(out: str) -> Folder:
+def ray_work_folder(out: str) -> Folder:
     """Where work towards an output lies until it is done."""
     return Folder(f"{Folder.at(out).uri}.work")
 
 
-def _begin(
+def begin(
     work: Work, corpus: Corpus, identity: Identity, say: Say, *, columns: Sequence[str]
 ) -> None:
     dropped = work.open(corpus=corpus.digest, model=identity.hash, columns=list(columns))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tercet.embed.shared_files import Folder, fetched, find_files, written_whole
 from tercet.errors import TercetError
-from tercet.search.embed_files import Folder, fetched, find_files, written_whole
 
 
 def test_a_folder_stands_for_its_files_of_rows_in_order(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tercet.data.stream import TEXT, VECTOR
+from tercet.embed.identity import Identity, identify
+from tercet.embed.ray_cluster import import_ray
+from tercet.embed.ray_corpus import Corpus, Share
+from tercet.embed.ray_work import Record, Work
+from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
 from tercet.infer.engine import Progress
-from tercet.search.identity import Identity, identify
-from tercet.search.lance_store import vector_array
-from tercet.search.ray_cluster import import_ray
-from tercet.search.ray_corpus import Corpus, Share
-from tercet.search.ray_work import Record, Work
 
 READS_A_MACHINE = 2
 Say = Callable[[str], None]

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed import staged
+from tercet.embed.identity import identify
+from tercet.embed.local import embed_file
+from tercet.embed.output import write_vectors
+from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
 from tercet.model import Model
-from tercet.search import staged
-from tercet.search.embed import embed_file
-from tercet.search.embed_output import write_vectors
-from tercet.search.identity import identify
-from tercet.search.lance_store import vector_array
 
 ROWS = 100
 COLUMNS = {

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed.identity import identify
+from tercet.embed.ray_engine import ParquetSink
+from tercet.embed.ray_parts import Embedder, Job
+from tercet.embed.ray_work import Work
+from tercet.embed.schema import vectors_schema
+from tercet.embed.shared_files import Folder
 from tercet.errors import TercetError
 from tercet.model import load
-from tercet.search.embed_files import Folder
-from tercet.search.identity import identify
-from tercet.search.lance_store import index_schema
-from tercet.search.ray_parts import Embedder, Job
-from tercet.search.ray_sinks import ParquetSink
-from tercet.search.ray_work import Work
 
 TEXTS = ["a quiet film", "", "another one"]
 ROWS = pa.table(
@@ -35,7 +35,7 @@ def job(tiny_encoder: Path, tmp_path: Path) -> Job:
     identity = identify(load(tiny_encoder), str(tiny_encoder))
     folder = Folder.at(str(tmp_path))
     work = Work(folder, data=folder)
-    sink = ParquetSink(folder, index_schema(ROWS.schema, identity))
+    sink = ParquetSink(folder, vectors_schema(ROWS.schema, identity))
     return Job(str(tiny_encoder), identity, work, sink, skip_empty=False)
 
 

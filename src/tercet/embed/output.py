@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.stream import VECTOR
+from tercet.embed.shared_files import is_uri, written_whole
 from tercet.errors import TercetError
-from tercet.search.embed_files import is_uri, written_whole
 
 PARQUET, ARRAY = ".parquet", ".npy"
 

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tercet.data.stream import TEXT, VECTOR, TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
 from tercet.model import Model
-from tercet.search.identity import Identity
-from tercet.search.lance_store import vector_array
 
 FORMAT = 1
 PART = 16_384
