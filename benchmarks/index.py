@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.embed.identity import identify
+from tercet.embed.identity import Identity
 from tercet.embed.schema import vectors_schema, write_index
 from tercet.embed.staged import Staged, stage
 from tercet.evaluate.perturb import negation, numbers, typos
@@ -129,7 +129,7 @@ def embed_into(work: Path, folder: Path, model: str, minutes: str) -> tuple[int,
     """Rows that were embedded, and seconds that they took."""
     file = TextFile.open(folder / "corpus.txt")
     loaded = load(model)
-    identity = identify(loaded, model)
+    identity = Identity.of(loaded)
     told: list[int] = []
     begin = time.perf_counter()
 
@@ -191,7 +191,7 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
         return
     staged = staged_rows(folder)
     schema = vectors_schema(
-        staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
+        staged.schema.remove(staged.schema.get_field_index("vector")), Identity.of(load(model))
     )
     shutil.rmtree(target, ignore_errors=True)
     begin = time.perf_counter()

@@ -37,11 +37,11 @@ LOCAL = """
 import sys, time
 from tercet.model import load
 from tercet.embed.local import embed_file
-from tercet.embed.identity import identify
+from tercet.embed.identity import Identity
 source, out, folder = sys.argv[1:]
 model = load(folder, device="cpu")
 start = time.perf_counter()
-embed_file(source, out, model=model, identity=identify(model, folder))
+embed_file(source, out, model=model)
 print(time.perf_counter() - start)
 """
 RAY = """
@@ -52,7 +52,7 @@ part, arguments = int(sys.argv[1]), json.loads(sys.argv[2])
 ray_corpus.SMALLEST = part
 # sys.stdout is Ray's meanwhile.
 tell = lambda *told: print(*told, file=sys.__stdout__, flush=True)
-embed_with_ray(**arguments, progress=tell, say=tell)
+embed_with_ray(**arguments, progress=tell, log=tell)
 """
 
 

@@ -1,19 +1,18 @@
-"""Which model made a vector: its name, and a hash of all that decides what it gives."""
+"""Which model made a vector: its name, and a hash of everything its vectors depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import NamedTuple
 
 from tercet.model import Model
 
 
 class Identity(NamedTuple):
-    """What is stored beside vectors, so that those of two models are never mixed.
+    """Stored with vectors, so that those of two models are never mixed.
 
-    name: what the model was called when the vectors were made
+    name: what `tercet.load` finds the model by
     hash: sha256 of its weights, tokenizer and pooling
     """
 
@@ -21,13 +20,9 @@ class Identity(NamedTuple):
     hash: str
     width: int
 
-
-def identify(model: Model, name: str | None = None) -> Identity:
-    """The identity of a model; `name` is what it was loaded by, a folder or a hub id."""
-    chosen = model.info.encoder if name is None else name
-    if Path(chosen).is_dir():
-        chosen = str(Path(chosen).resolve())
-    return Identity(chosen, _hash(model), model.width)
+    @classmethod
+    def of(cls, model: Model) -> Identity:
+        return cls(model.source, _hash(model), model.width)
 
 
 def _hash(model: Model) -> str:

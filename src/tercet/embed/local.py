@@ -1,4 +1,4 @@
-"""Embedding a file on this machine: streamed in parts, resumed where it was interrupted."""
+"""Embedding a file on this machine: streamed in parts, resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tercet.embed.identity import Identity
 from tercet.embed.output import check_output, write_vectors
 from tercet.embed.schema import vectors_schema
 from tercet.embed.staged import stage, work_folder
-from tercet.infer.engine import Progress
 from tercet.model import Model
+from tercet.progress import Progress, silent
 
 
 def embed_file(
@@ -18,16 +18,16 @@ def embed_file(
     out: str,
     *,
     model: Model,
-    identity: Identity,
     column: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> int:
-    """Embed every row of a file into a Parquet or npy file, in the file's order; how many rows.
+    """Embed every row of a file into a Parquet or npy file, in the file's order.
 
-    Parts that an interrupted call finished are not embedded again.
+    Parts that an interrupted call finished are not embedded again. Returns the number of rows.
     """
     check_output(out)
     file = TextFile.open(source, column)
+    identity = Identity.of(model)
     schema = vectors_schema(file.columns, identity)
     work = work_folder(out)
     staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)

@@ -1,6 +1,6 @@
-"""Embedding by Ray: parts of a corpus are read, embedded and written wherever there is room.
+"""Embedding by Ray: parts of a corpus are read, embedded and written on any free machine.
 
-Ray Data moves the parts and starts again what dies; the work folder makes sure that a part counts
+Ray Data moves the parts and restarts processes that die; the work folder ensures that a part counts
 once, and that a new run embeds only what is missing.
 """
 
@@ -15,45 +15,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tercet.data.stream import TEXT, VECTOR
-from tercet.embed.identity import Identity, identify
+from tercet.embed.identity import Identity
 from tercet.embed.ray_cluster import import_ray
-from tercet.embed.ray_corpus import Corpus, Share
-from tercet.embed.ray_work import Record, Work
+from tercet.embed.ray_corpus import FileCorpus, Share
+from tercet.embed.ray_records import PartRecord, PartRecords
 from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
-from tercet.infer.engine import Progress
+from tercet.progress import Progress
 
-READS_A_MACHINE = 2
-Say = Callable[[str], None]
+READERS_PER_MACHINE = 2
+Log = Callable[[str], None]
+"""Called with each message to the user."""
 
 
 class Sink(Protocol):
-    """Where the rows of a part go."""
+    """Writes the rows of parts."""
 
     def write(self, rows: pa.Table) -> tuple[dict[str, str], str | None]:
-        """Write id, text, others and vector; the files' sha256 by name, and Lance's fragment."""
+        """Write the rows. Returns the sha256 of each file by name, and Lance's fragment."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What a process that embeds must know.
+class PartsTask:
+    """What an embedding process needs to know.
 
-    skip_empty: whether rows without text are left out
+    skip_empty: skip rows without text
     """
 
     model: str | None
     identity: Identity
-    work: Work
+    records: PartRecords
     sink: Sink
     skip_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Reads shares of a corpus; a part travels as one value, which nothing can cut."""
+class ShareReader:
+    """Reads shares of a corpus; a part travels as one value, which Ray cannot split."""
 
-    corpus: Corpus
+    corpus: FileCorpus
 
     def __call__(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         share = Share(int(row["file"]), int(row["first"]), tuple(map(int, row["parts"])))
@@ -65,84 +66,86 @@ class Reader:
 
 
 class Embedder:
-    """One model, loaded once, that embeds and writes parts; lives in a process of its own."""
+    """Embeds and writes parts in a process of its own, with a model that is loaded once."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, task: PartsTask) -> None:
         from tercet.model import load
 
-        self.job = job
-        self.model = load(job.model)
-        found = identify(self.model, job.model).hash
-        if found != job.identity.hash:
+        self.task = task
+        self.model = load(task.model)
+        local_hash = Identity.of(self.model).hash
+        if local_hash != task.identity.hash:
             raise TercetError(
-                f"The model {job.identity.name} is another one on machine {os.uname().nodename} "
-                f"(hash {found[:12]}, not {job.identity.hash[:12]}); give all the same."
+                f"The model {task.identity.name} differs on machine {os.uname().nodename} (hash "
+                f"{local_hash[:12]}, not {task.identity.hash[:12]}); all machines need the same."
             )
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Parts, as the reader gives them, to how many rows of the corpus each settles."""
+        """Parts, as the reader gives them, to the number of corpus rows that each completes."""
         parts = batch.column("part").to_pylist()
         streams = batch.column("rows").to_pylist()
-        settled = [self._settle(*one) for one in zip(parts, streams, strict=True)]
-        return pa.table({"part": parts, "settled": settled})
+        completed = list(map(self._complete, parts, streams))
+        return pa.table({"part": parts, "completed": completed})
 
-    def _settle(self, part: int, stream: bytes) -> int:
-        record = self.job.work.record(part)
-        if record is None:  # else the machine that embedded it died before it could say so
+    def _complete(self, part: int, stream: bytes) -> int:
+        record = self.task.records.record(part)
+        if record is None:  # else the machine that embedded it died before it could report it
             record = self._embed(part, pa.ipc.open_stream(stream).read_all())
-            self.job.work.finish(record)
+            self.task.records.finish(record)
         return record.rows + record.skipped
 
-    def _embed(self, part: int, rows: pa.Table) -> Record:
-        kept = rows.filter(pc.not_equal(rows.column(TEXT), "")) if self.job.skip_empty else rows
-        skipped = len(rows) - len(kept)
-        if not len(kept):
-            return Record(part, 0, skipped, {})
-        vectors = self.model.embed(kept.column(TEXT).to_pylist())
+    def _embed(self, part: int, rows: pa.Table) -> PartRecord:
+        task, count = self.task, len(rows)
+        if task.skip_empty:
+            rows = rows.filter(pc.not_equal(rows.column(TEXT), ""))
+        skipped = count - len(rows)
+        if not len(rows):
+            return PartRecord(part, 0, skipped, {})
+        vectors = self.model.embed(rows.column(TEXT).to_pylist())
         try:
-            files, fragment = self.job.sink.write(kept.append_column(VECTOR, vector_array(vectors)))
+            files, fragment = task.sink.write(rows.append_column(VECTOR, vector_array(vectors)))
         except OSError as error:
-            raise TercetError(f"{self.job.work.data.uri}: cannot be written ({error}).") from error
-        return Record(part, len(kept), skipped, files, fragment)
+            raise TercetError(f"{task.records.data.uri}: cannot be written ({error}).") from error
+        return PartRecord(part, len(rows), skipped, files, fragment)
 
 
-def embed_parts(corpus: Corpus, job: Job, *, progress: Progress | None, say: Say) -> list[Record]:
-    """Embed what is not finished yet; the records of all parts, in the corpus's order."""
-    finished = _finished(job.work, say)
+def embed_parts(
+    corpus: FileCorpus, task: PartsTask, *, progress: Progress, log: Log
+) -> list[PartRecord]:
+    """Embed the unfinished parts. Returns the records of all parts, in the corpus's order."""
+    finished = _finished(task.records, log)
     rows = corpus.parts()
     wanted = set(range(len(rows))) - finished
     if finished:
-        say(f"{len(finished):,} of {len(rows):,} parts are embedded already.")
+        log(f"{len(finished):,} of {len(rows):,} parts are already embedded.")
     done = sum(rows[part] for part in finished)
-    if progress is not None:
+    progress(done, corpus.rows)
+    for completed in _stream(corpus, task, wanted):
+        done += completed
         progress(done, corpus.rows)
-    for settled in _stream(corpus, job, wanted):
-        done += settled
-        if progress is not None:
-            progress(done, corpus.rows)
-    return _all_records(job.work, rows)
+    return _all_records(task.records, rows)
 
 
-def _finished(work: Work, say: Say) -> set[int]:
-    """Parts that need no more work; those that were damaged since are forgotten."""
+def _finished(records: PartRecords, log: Log) -> set[int]:
+    """The parts that are complete; the records of damaged parts are removed."""
     ray = import_ray()
-    recorded = work.recorded()
-    check = ray.remote(_is_whole)
-    kept = ray.get([check.remote(work, part) for part in recorded])
-    finished = {part for part, whole in zip(recorded, kept, strict=True) if whole}
+    recorded = records.recorded()
+    check = ray.remote(_is_intact)
+    intact = ray.get([check.remote(records, part) for part in recorded])
+    finished = {part for part, complete in zip(recorded, intact, strict=True) if complete}
     for part in recorded:
         if part not in finished:
-            say(f"Part {part} in {work.folder.uri} is damaged and is embedded again.")
-            work.forget(part)
+            log(f"Part {part} in {records.folder.uri} is damaged and is embedded again.")
+            records.forget(part)
     return finished
 
 
-def _is_whole(work: Work, part: int) -> bool:
-    return work.whole(part) is not None
+def _is_intact(records: PartRecords, part: int) -> bool:
+    return records.intact(part) is not None
 
 
-def _stream(corpus: Corpus, job: Job, wanted: set[int]) -> Iterator[int]:
-    """Embed the wanted parts; of each, as it is finished, how many rows it settles."""
+def _stream(corpus: FileCorpus, task: PartsTask, wanted: set[int]) -> Iterator[int]:
+    """Embed the wanted parts; gives the number of rows of each part as it is finished."""
     ray = import_ray()
     shares = corpus.shares(wanted)
     if not shares:
@@ -152,20 +155,22 @@ def _stream(corpus: Corpus, job: Job, wanted: set[int]) -> Iterator[int]:
     machines = sum(node["Alive"] for node in ray.nodes())
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    # Every part is a block of its own, so that any process that is free can take the next one.
+    # Every part is its own block, so that any free process can take the next one.
     context.target_max_block_size = 1
     items = [
         {"file": share.file, "first": share.first, "parts": list(share.parts)} for share in shares
     ]
     embedded = (
         ray.data.from_items(items, override_num_blocks=len(items))
-        # Reading waits for embedding all the time, so it needs no processor of its own.
+        # Reading mostly waits for embedding, so it needs no CPU of its own.
         .flat_map(
-            Reader(corpus), num_cpus=0, concurrency=min(READS_A_MACHINE * machines, len(items))
+            ShareReader(corpus),
+            num_cpus=0,
+            concurrency=min(READERS_PER_MACHINE * machines, len(items)),
         )
         .map_batches(
             Embedder,
-            fn_constructor_args=(job,),
+            fn_constructor_args=(task,),
             batch_size=1,
             batch_format="pyarrow",
             concurrency=(1, max(1, min(gpus or cpus, len(wanted)))),
@@ -174,23 +179,24 @@ def _stream(corpus: Corpus, job: Job, wanted: set[int]) -> Iterator[int]:
         )
     )
     for batch in embedded.iter_batches(batch_size=None, batch_format="pyarrow"):
-        yield from batch.column("settled").to_pylist()
+        yield from batch.column("completed").to_pylist()
 
 
-def _all_records(work: Work, rows: list[int]) -> list[Record]:
+def _all_records(records: PartRecords, rows: list[int]) -> list[PartRecord]:
     """The records of all parts; every row of the corpus is in one of them."""
-    records = []
+    all_records = []
     for part, expected in enumerate(rows):
-        record = work.record(part)
+        record = records.record(part)
         if record is None:
             raise TercetError(
-                f"{work.folder.uri}: part {part} was embedded on another machine but is not here; "
-                "the output must lie on a disk or in a store that all machines share."
+                f"{records.folder.uri}: part {part} was embedded on another machine but is missing "
+                "here; the output must be on a disk or in a store that all machines share."
             )
-        if record.rows + record.skipped != expected:
+        count = record.rows + record.skipped
+        if count != expected:
             raise TercetError(
-                f"{work.folder.uri}: part {part} has {record.rows + record.skipped} rows instead "
-                f"of {expected}; has the input been changed meanwhile? Give the command again."
+                f"{records.folder.uri}: part {part} has {count} rows instead of {expected}; if "
+                "the input has changed meanwhile, run it again."
             )
-        records.append(record)
-    return records
+        all_records.append(record)
+    return all_records

@@ -1,4 +1,4 @@
-"""Looking through all files of a corpus before anything is embedded, each on some machine."""
+"""Checking all files of a corpus on the cluster, before anything is embedded."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from tercet.data.columns import shorten
 from tercet.data.stream import ID, TextFile
 from tercet.embed.ray_cluster import import_ray
-from tercet.embed.ray_corpus import Corpus, Share
+from tercet.embed.ray_corpus import FileCorpus, Share
 from tercet.embed.shared_files import fetched, find_files
 from tercet.errors import TercetError
 
 Hashes = NDArray[np.uint64]
 
 
-def survey(source: str, *, column: str | None, id_column: str | None) -> Corpus:
-    """Look through all files of a corpus, each on some machine of the cluster."""
+def survey(source: str, *, column: str | None, id_column: str | None) -> FileCorpus:
+    """Open and check all files of a corpus, each on some machine of the cluster."""
     ray = import_ray()
     sources = find_files(source)
-    look = ray.remote(look_through)
-    waiting = [look.remote(one, column=column, id_column=id_column) for one in sources]
-    return Corpus.of(sources, ray.get(waiting))
+    remote_open = ray.remote(open_file)
+    files = [remote_open.remote(file, column=column, id_column=id_column) for file in sources]
+    return FileCorpus.of(sources, ray.get(files))
 
 
-def look_through(source: str, *, column: str | None, id_column: str | None) -> TextFile:
-    """Open a file of a corpus wherever it lies; it is found again by its source, not its path."""
+def open_file(source: str, *, column: str | None, id_column: str | None) -> TextFile:
+    """Open a file at a path or URI; errors name that location, not the local copy."""
     with fetched(source) as path:
         try:
             return TextFile.open(path, column, id_column)
@@ -35,47 +35,47 @@ def look_through(source: str, *, column: str | None, id_column: str | None) -> T
             raise TercetError(str(error).replace(str(path), source)) from error
 
 
-def check_ids(corpus: Corpus) -> None:
-    """Raise where two files hold the same id; within one file that is known already.
+def check_ids(corpus: FileCorpus) -> None:
+    """Raise if two files hold the same id; each file alone has been checked already.
 
-    8 bytes a row meet here; ids whose hashes are alike are then compared themselves.
+    8 bytes per row are collected here; ids with equal hashes are then compared themselves.
     """
     if len(corpus.files) == 1:
         return
     ray = import_ray()
     shares = corpus.shares(set(range(len(corpus.parts()))))
     hashes, stored = ray.remote(_hashes), ray.put(corpus)
-    found = np.concatenate(ray.get([hashes.remote(stored, share) for share in shares]))
-    found.sort()
-    alike = set(found[1:][found[1:] == found[:-1]].tolist())
-    if not alike:
+    sorted_hashes = np.concatenate(ray.get([hashes.remote(stored, share) for share in shares]))
+    sorted_hashes.sort()
+    repeated = set(sorted_hashes[1:][sorted_hashes[1:] == sorted_hashes[:-1]].tolist())
+    if not repeated:
         return
     with_hash = ray.remote(_ids_with)
     seen: dict[str, str] = {}
-    waiting = [with_hash.remote(stored, share, alike) for share in shares]
-    for share, ids in zip(shares, ray.get(waiting), strict=True):
+    candidates = ray.get([with_hash.remote(stored, share, repeated) for share in shares])
+    for share, ids in zip(shares, candidates, strict=True):
         name = corpus.names()[share.file]
-        for one in ids:
-            if one in seen:
+        for id_ in ids:
+            if id_ in seen:
                 raise TercetError(
-                    f"id {shorten(one)!r} stands in {seen[one]} and in {name}; an id may stand "
-                    "only once."
+                    f"id {shorten(id_)!r} is in {seen[id_]} and in {name}; an id may occur only "
+                    "once."
                 )
-            seen[one] = name
+            seen[id_] = name
 
 
-def _hashes(corpus: Corpus, share: Share) -> Hashes:
+def _hashes(corpus: FileCorpus, share: Share) -> Hashes:
     """A hash of each id, the same in every process, uint64 [rows]."""
     return np.fromiter(map(_hash, _ids(corpus, share)), np.uint64)
 
 
-def _ids_with(corpus: Corpus, share: Share, hashes: set[int]) -> list[str]:
-    return [one for one in _ids(corpus, share) if _hash(one) in hashes]
+def _ids_with(corpus: FileCorpus, share: Share, hashes: set[int]) -> list[str]:
+    return [id_ for id_ in _ids(corpus, share) if _hash(id_) in hashes]
 
 
-def _ids(corpus: Corpus, share: Share) -> list[str]:
-    return [one for _, batch in corpus.read(share) for one in batch.column(ID).to_pylist()]
+def _ids(corpus: FileCorpus, share: Share) -> list[str]:
+    return [id_ for _, batch in corpus.read(share) for id_ in batch.column(ID).to_pylist()]
 
 
-def _hash(one: str) -> int:
-    return int.from_bytes(blake2b(one.encode(), digest_size=8).digest(), "little")
+def _hash(id_: str) -> int:
+    return int.from_bytes(blake2b(id_.encode(), digest_size=8).digest(), "little")

@@ -1,4 +1,4 @@
-"""Lance datasets as indexes: their schema and metadata, their commits, their errors in a sentence.
+"""Lance datasets as indexes: metadata, commits, and errors in one sentence.
 
 Every change is one commit, so that a reader sees the old version or the new one.
 """
@@ -22,7 +22,7 @@ ANN_KEY = "tercet.ann"
 
 def lance() -> Any:
     """The module `lance`, which is an extra."""
-    # Lance warns on stderr of what is no fault, such as that a dataset is new.
+    # Lance warns on stderr about harmless events, such as a new dataset.
     os.environ.setdefault("LANCE_LOG", "error")
     try:
         import lance
@@ -36,30 +36,30 @@ def lance() -> Any:
 def write_index(folder: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     """Commit rows as the new and only content of an index."""
     reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
-    with telling(folder):
+    with lance_errors(folder):
         lance().write_dataset(reader, folder, mode="overwrite")
 
 
 def commit_fragments(folder: str, fragments: Sequence[Any], schema: pa.Schema) -> None:
-    """Commit fragments that lie in the folder already as the new and only content of an index."""
-    with telling(folder):
+    """Commit fragments that are already in the folder as the new and only content of an index."""
+    with lance_errors(folder):
         operation = lance().LanceOperation.Overwrite(schema, list(fragments))
         lance().LanceDataset.commit(folder, operation)
 
 
-def open_dataset(folder: str, version: int | None = None) -> Any:
-    """The dataset of an index, after a look whether it is one."""
+def open_dataset(folder: str) -> Any:
+    """The newest version of an index as a dataset; raises if the folder is not an index."""
     if "://" not in folder and not (Path(folder) / "_versions").is_dir():
-        raise TercetError(f"{folder}: is no index; make one with: tercet index FILE --out FOLDER")
-    with telling(folder):
-        dataset = lance().dataset(folder, version=version)
+        raise TercetError(f"{folder}: is not an index; build one with `tercet index`.")
+    with lance_errors(folder):
+        dataset = lance().dataset(folder)
         metadata = metadata_of(dataset)
-    found = metadata.get(FORMAT_KEY)
-    if found is None or HASH_KEY not in metadata:
-        raise TercetError(f"{folder}: is a Lance dataset, but no index that Tercet made.")
-    if not found.isdecimal() or int(found) > FORMAT:
+    version = metadata.get(FORMAT_KEY)
+    if version is None or HASH_KEY not in metadata:
+        raise TercetError(f"{folder}: is a Lance dataset, but not an index built by Tercet.")
+    if not version.isdecimal() or int(version) > FORMAT:
         raise TercetError(
-            f"{folder}: has format {found}, and this release of Tercet reads up to {FORMAT}; "
+            f"{folder}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
             "upgrade Tercet."
         )
     return dataset
@@ -76,8 +76,8 @@ def metadata_of(dataset: Any) -> dict[str, str]:
 
 
 @contextmanager
-def telling(folder: str) -> Iterator[None]:
-    """What Lance complains of, in one sentence that names the index."""
+def lance_errors(folder: str) -> Iterator[None]:
+    """Raise errors of Lance as one sentence that names the index."""
     try:
         yield
     except TercetError:
@@ -87,13 +87,13 @@ def telling(folder: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    told = str(error)
-    if "No space left on device" in told or "File too large" in told:
-        return "the disk is full; free some space and run the same command again"
-    if "Not found" in told or "No such file" in told:
-        missing = re.search(r"[\w/.-]+\.(?:lance|idx|manifest|arrow)", told)
+    message = str(error)
+    if "No space left on device" in message or "File too large" in message:
+        return "the disk is full; free some space and run it again"
+    if "Not found" in message or "No such file" in message:
+        missing = re.search(r"[\w/.-]+\.(?:lance|idx|manifest|arrow)", message)
         what = f" ({missing[0]})" if missing else ""
         return f"a file of this index is missing{what}; restore it or build the index again"
-    # Lance names the lines of its own source, which say nothing to its users.
-    told = re.sub(r",? ?/?[\w/.-]+\.rs:\d+:\d+", "", told).strip(" ,.")
-    return " ".join(told.split())[:300]
+    # Lance names lines of its own source, which do not help its users.
+    message = re.sub(r",? ?/?[\w/.-]+\.rs:\d+:\d+", "", message).strip(" ,.")
+    return " ".join(message.split())[:300]
