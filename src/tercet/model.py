@@ -16,9 +16,10 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.infer.base import BaseEngine, Progress, distinct
+from tercet.infer.base import BaseEngine, distinct
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
+from tercet.progress import Progress
 from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
@@ -210,7 +211,7 @@ class Model:
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
         """The mode that a mode asks for; without one, the most exact that the task has."""
-        modes = [mode for mode, spec in self._task(task).modes.items() if not spec.on_vectors]
+        modes = list(self._task(task).predicting_modes)
         if mode is None:
             return modes[0]
         if mode not in modes:

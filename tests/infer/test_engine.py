@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from tercet.infer import base as base_module
 from tercet.infer import engine as engine_module
-from tercet.infer.engine import Engine, distinct, join
+from tercet.infer.base import distinct, join
+from tercet.infer.engine import Engine
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
@@ -52,7 +54,7 @@ def columns(tokenizer: Tokenizer):
 def test_small_batches_give_what_one_batch_gives(engine, tokenizer, mode, monkeypatch) -> None:
     whole = engine.outputs("similarity", mode, columns(tokenizer))
     monkeypatch.setattr(engine_module, "CPU_BUDGET", 12)
-    monkeypatch.setattr(engine_module, "COMPARED", 2)
+    monkeypatch.setattr(base_module, "HEAD_ROWS", 2)
     parts = engine.outputs("similarity", mode, columns(tokenizer))
     assert whole.shape == (6, 1)
     assert np.abs(whole - parts).max() < 1e-5

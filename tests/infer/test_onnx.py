@@ -17,11 +17,11 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts
 from tercet.folders.onnx_folder import export_onnx
+from tercet.heads.exemplars import Exemplars
 from tercet.infer import onnx_engine
 from tercet.infer.batches import even_batches
 from tercet.model import Model
 from tercet.network.network import Network
-from tercet.nn.exemplars import Exemplars
 from tercet.nn.folder import load_encoder
 from tercet.nn.onnx import outliers
 from tercet.specs import Scaling, TaskSpec
@@ -297,9 +297,9 @@ def test_without_the_extra_one_sentence(both, monkeypatch, tmp_path: Path) -> No
     with pytest.raises(TercetError, match=r"needs ONNX Runtime: pip install 'tercet\[onnx\]'"):
         tercet.load(exported.engine.network.folder)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    for name in [name for name in sys.modules if name.startswith("tercet.infer.onnx_")]:
-        if name.rpartition("_")[2] in ("graph", "encoder", "heads"):
-            monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("tercet.nn.onnx.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "tercet.network.head_graph", raising=False)
     with pytest.raises(TercetError, match=r"pip install 'tercet\[onnx\]'"):
         export(model, tmp_path / "model")
 

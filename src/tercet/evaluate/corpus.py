@@ -86,10 +86,10 @@ class Corpus:
             return self._own_outputs(task, mode, columns)
         if mode == "cross":
             rows = [self._pair_rows(columns[0], columns[1])]
-            return engine.read(task, mode, self._pairs.array, rows)
+            return engine.apply_head(task, mode, self._pairs.array, rows)
         used = columns[: 2 if mode == "bi" else 1]
         together = self._text_rows([text for column in used for text in column])
-        return engine.read(task, mode, self._texts.array, np.split(together, len(used)))
+        return engine.apply_head(task, mode, self._texts.array, np.split(together, len(used)))
 
     def predictions(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""

@@ -141,7 +141,7 @@ def rounded(values: NDArray[Any]) -> list[Any]:
 
 def predicting_modes(task: TaskSpec) -> list[Mode]:
     """The modes of a task that have a head, the most exact first."""
-    return [mode for mode, spec in task.modes.items() if not spec.on_vectors]
+    return list(task.predicting_modes)
 
 
 def overall_of(metrics: Metrics, specs: Mapping[str, TaskSpec]) -> Figures:

@@ -108,7 +108,7 @@ def _tasks(info: ModelInfo) -> str:
             figures = (info.metrics or {}).get(name, {}).get(mode, {})
             told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
             what, measured = _labels(task), told or "not measured"
-            if spec.on_vectors:
+            if not spec.predicts:
                 what, measured = "nothing; it shapes the vectors", ""
             lines.append(f"| {name} | {what} | {mode} | {measured} |")
     lines += ["", "Mode `cross` reads both sentences jointly; `bi` compares their vectors."]

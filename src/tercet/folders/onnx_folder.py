@@ -51,7 +51,7 @@ def is_onnx_folder(folder: Path) -> bool:
 def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
     """Write an ONNX folder; int8 stands for the encoder's linear layers, heads stay fp32."""
     try:
-        from tercet.infer.onnx_heads import head_graph
+        from tercet.network.head_graph import head_graph
         from tercet.nn.onnx.encoder import encoder_graph
         from tercet.nn.onnx.outliers import loudness
     except ImportError as error:
@@ -62,8 +62,7 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
         ) from error
     network, tokenizer, info = parts
     heads = {
-        (task, mode): head_graph(network, task, mode, info.tasks[task].modes[mode])
-        for task, mode in exported_heads(info.tasks)
+        (task, mode): head_graph(network, task, mode) for task, mode in exported_heads(info.tasks)
     }
     heard = loudness(network.encoder, tokenizer) if precision == "int8" else None
     encoder = encoder_graph(network.encoder, pooling=info.pooling, loudness=heard)

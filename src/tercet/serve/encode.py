@@ -81,7 +81,7 @@ def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
         outputs = np.concatenate([cast(Floats, job.found) for job in members])
         if not reader.whole:
             columns = _columns(members, pairs=reader.mode == "bi")
-            outputs = engine.read(reader.task, reader.mode, outputs, columns)
+            outputs = engine.apply_head(reader.task, reader.mode, outputs, columns)
         predicted = engine.predict(reader.task, reader.mode, outputs)
         start = 0
         for job in members:

@@ -1,6 +1,6 @@
 """The typed blocks of a recipe: encoder, data, heads, objectives, tasks, stages, evaluation.
 
-Every key has a type and either a value in the recipe or the default that stands here.
+Every key has a type and either a default or a value in the recipe.
 """
 
 from tercet.specs.base import (
@@ -19,8 +19,8 @@ from tercet.specs.base import (
 )
 from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
 from tercet.specs.heads import (
+    HEADS,
     MASKED_WORDS,
-    WITH_EXEMPLARS,
     CosineHeadSpec,
     DensePairHeadSpec,
     ExemplarHeadSpec,
@@ -32,9 +32,10 @@ from tercet.specs.heads import (
     SharedSpec,
 )
 from tercet.specs.objectives import (
-    CONTRASTIVE,
+    OBJECTIVES,
     BinaryCrossEntropySpec,
     BinnedCrossEntropySpec,
+    ContrastiveSpec,
     CrossEntropySpec,
     HingeSpec,
     MaskedLanguageModelSpec,
@@ -42,10 +43,13 @@ from tercet.specs.objectives import (
     MeanSquaredErrorSpec,
     MultipleNegativesRankingSpec,
     ObjectiveSpec,
+    PredictiveSpec,
     SimCSESpec,
     TeacherVectorsSpec,
     TripletSpec,
 )
+from tercet.specs.parts import LabelSpace
+from tercet.specs.predictions import Floats
 from tercet.specs.scaling import Scaling, Scalings
 from tercet.specs.stages import (
     CheckpointSpec,
@@ -58,14 +62,15 @@ from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
 __all__ = [
-    "CONTRASTIVE",
+    "HEADS",
     "MASKED_WORDS",
-    "WITH_EXEMPLARS",
+    "OBJECTIVES",
     "Activation",
     "BinaryCrossEntropySpec",
     "BinnedCrossEntropySpec",
     "CheckpointSpec",
     "Column",
+    "ContrastiveSpec",
     "CosineHeadSpec",
     "Count",
     "CrossEntropySpec",
@@ -76,9 +81,11 @@ __all__ = [
     "ExemplarHeadSpec",
     "Feature",
     "FeatureHeadSpec",
+    "Floats",
     "HeadSpec",
     "HingeSpec",
     "Interval",
+    "LabelSpace",
     "LayersHeadSpec",
     "MaskedLanguageModelSpec",
     "MeanAbsoluteErrorSpec",
@@ -94,6 +101,7 @@ __all__ = [
     "PairsSpec",
     "PoolingName",
     "Positive",
+    "PredictiveSpec",
     "Scaling",
     "Scalings",
     "ScheduleSpec",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tercet.data.labels import Labels
 from tercet.errors import TercetError
-from tercet.objectives import PredictiveObjective
+from tercet.objectives.base import PredictiveObjective
 from tercet.specs import Mode, TaskSpec
 
 Targets = NDArray[np.float32]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tercet.data.cache import Stored, cached, default_folder
 from tercet.errors import TercetError
-from tercet.infer.engine import Engine, distinct
+from tercet.infer.base import distinct
+from tercet.infer.engine import Engine
 from tercet.specs import PairsSpec
 from tercet.text.tokens import Pieces
 from tercet.train.listener import Listener

@@ -187,10 +187,8 @@ def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mo
 def _soft(model: Model, task: str, mode: Mode, outputs: Targets, temperature: float) -> Targets:
     """A head's outputs [n, outputs] to probabilities [n, classes] or grades [n, 1]."""
     classes = model.tasks[task].labels is not None
-    with torch.inference_mode():
-        raw = torch.from_numpy(np.array(outputs))
-        given = model.network.predict(task, mode, raw / temperature if classes else raw)
-        if given.ndim == 1:
-            given = torch.stack([1.0 - given, given], dim=-1) if classes else given[:, None]
-    soft: Targets = given.numpy()
-    return soft
+    scaled = outputs / np.float32(temperature) if classes else outputs
+    predicted = model.tasks[task].predict(mode, scaled)
+    if predicted.ndim == 1:
+        return np.stack([1.0 - predicted, predicted], 1) if classes else predicted[:, None]
+    return predicted

@@ -90,9 +90,7 @@ class _Writer:
             hidden = self._layer(index, hidden, shapes)
         vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, real)
         graph.output("vectors", vectors, ["rows", width])
-        norms = graph.add("ReduceL2", vectors, graph.integers(1), keepdims=1)
-        norms = graph.add("Max", norms, graph.number(1e-12))
-        graph.output("embeddings", graph.add("Div", vectors, norms), ["rows", width])
+        graph.output("embeddings", graph.unit(vectors), ["rows", width])
         return graph.model(
             "encoder", max_tokens=self.config.max_tokens, vocabulary=self.config.vocabulary
         )
@@ -165,7 +163,7 @@ class _Writer:
         graph = self.graph
         if self.loudness is None:
             return [
-                self._gemm(hidden, weight, graph.constant(bias))
+                graph.linear(weight, bias, hidden)
                 for weight, bias in zip(weights, biases, strict=True)
             ]
         read, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
@@ -201,10 +199,7 @@ class _Writer:
         )
 
     def _activate(self, hidden: str) -> str:
-        if self.config.activation == "relu":
-            return self.graph.add("Relu", hidden)
-        how = "tanh" if self.config.activation == "gelu_new" else "none"
-        return self.graph.add("Gelu", hidden, approximate=how)
+        return self.graph.activation(self.config.activation, hidden)
 
     def _mask(self, real: str, places: str, shape: str) -> str:
         """real, bool [rows, length], and places [length] -> the mask of attention."""
@@ -243,9 +238,7 @@ class _Writer:
                     "pooling 'pooler' needs an encoder with a pooler; this one has none"
                 )
             weight, bias = (self.state[f"pooler.dense.{part}"] for part in ("weight", "bias"))
-            return graph.add(
-                "Tanh", graph.add("Gemm", first, graph.constant(weight.T), graph.constant(bias))
-            )
+            return graph.activation("tanh", graph.linear(weight, bias, first))
         real = graph.add("Unsqueeze", real, graph.integers(2))
         if self.pooling == "max":
             kept = graph.add("Where", real, hidden, graph.number(-np.inf))

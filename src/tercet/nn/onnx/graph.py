@@ -9,12 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from tercet.errors import TercetError
+
 # Attention is an operator from here on.
 OPSET = 23
 # The version of the file's own layout that goes with the opset.
 IR_VERSION = 11
 MICROSOFT = "com.microsoft"
 TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
+ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
+    "relu": ("Relu", {}),
+    "tanh": ("Tanh", {}),
+    "gelu": ("Gelu", {}),
+    "gelu_new": ("Gelu", {"approximate": "tanh"}),
+}
+_SHORTEST = 1e-12
 
 Array = NDArray[np.generic]
 Shape = Sequence[int | str]
@@ -69,6 +78,27 @@ class Graph:
             helper.make_node(kind, inputs, values, name=name, domain=domain, **options)
         )
         return values
+
+    def linear(self, weight: Array, bias: Array, vectors: str) -> str:
+        """A linear layer: weight [outputs, inputs], bias [outputs], vectors [rows, inputs]."""
+        return self.add("Gemm", vectors, self.constant(weight.T), self.constant(bias))
+
+    def activation(self, name: str, vectors: str) -> str:
+        """Apply an activation function by its name in recipes and config.json."""
+        if name not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise TercetError(
+                f"Activation `{name}` cannot be exported to ONNX: use one of {known}."
+            )
+        kind, options = ACTIVATIONS[name]
+        return self.add(kind, vectors, **options)
+
+    def unit(self, vectors: str) -> str:
+        """Vectors [rows, width] at length 1; a zero vector stays zero."""
+        norms = self.add("ReduceL2", vectors, self.integers(1), keepdims=1)
+        is_zero = self.add("LessOrEqual", norms, self.number(_SHORTEST))
+        norms = self.add("Where", is_zero, self.number(np.inf), norms)
+        return self.add("Div", vectors, norms)
 
     def model(self, name: str, **facts: object) -> ModelProto:
         """The whole model; facts are kept beside it as text."""

@@ -136,7 +136,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
     tasks = {
         name: {
             "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
-            "modes": [mode for mode, spec in task.modes.items() if not spec.on_vectors],
+            "modes": list(task.predicting_modes),
             "labels": task.labels,
             "range": task.range,
         }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,10 +10,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from tercet.errors import TercetError
+from tercet.heads.cosine import CosineHead
+from tercet.heads.dense_pair import DensePairHead
+from tercet.heads.features import FEATURES, FeatureHead
+from tercet.heads.mlp import MlpHead
+from tercet.heads.shared import SharedLayers
 from tercet.nn.cosine import cosine, cosine_matrix, unit
-from tercet.nn.heads import FEATURES, HEADS, CosineHead, DensePairHead, FeatureHead, MlpHead
-from tercet.nn.shared import SharedLayers
 from tercet.specs import (
+    HEADS,
     CosineHeadSpec,
     DensePairHeadSpec,
     ExemplarHeadSpec,
@@ -19,15 +25,20 @@ from tercet.specs import (
     MlpHeadSpec,
     NearestHeadSpec,
 )
+from tercet.specs.registry import resolve
 
 WIDTH = 6
-CONTRASTIVE = ["mlp", "features", "cosine", "dense-pair"]
+ON_VECTORS = ["mlp", "features", "cosine", "dense-pair"]
 
 
 def pair(rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     u, v = torch.randn(2, rows, WIDTH, generator=generator)
     return u.requires_grad_(), v.requires_grad_()
+
+
+def implementation(kind: str) -> Any:
+    return resolve(HEADS[kind].implementation)
 
 
 def test_heads_build_from_the_recipes_keys() -> None:
@@ -41,7 +52,7 @@ def test_heads_build_from_the_recipes_keys() -> None:
     ]
     assert {spec.kind for spec in specs} == set(HEADS) - {"layers"}
     for spec in specs:
-        head = HEADS[spec.kind](width=WIDTH, outputs=1, **spec.model_dump(exclude={"kind"}))
+        head = spec.build(width=WIDTH, outputs=1)
         vectors = pair()[: 2 if spec.kind in ("features", "cosine", "dense-pair") else 1]
         assert head(*vectors).shape == (4, 1)
 
@@ -118,11 +129,11 @@ def test_a_narrow_layer_does_not_start_near_zero() -> None:
     assert weights.std().item() > 0.3
 
 
-@pytest.mark.parametrize("kind", CONTRASTIVE)
+@pytest.mark.parametrize("kind", ON_VECTORS)
 def test_dropout_acts_while_training_only(kind: str) -> None:
     torch.manual_seed(0)
     options = {"features": {"features": ["u", "v"]}, "cosine": {"projection": True}}.get(kind, {})
-    head = HEADS[kind](width=64, outputs=1, dropout=0.5, **options)
+    head = implementation(kind)(width=64, outputs=1, dropout=0.5, **options)
     u = torch.randn(3, 64)
     vectors = (u,) if kind == "mlp" else (u, u + 1)
     assert not torch.equal(head(*vectors), head(*vectors))
@@ -137,10 +148,10 @@ def test_dropout_stands_before_each_linear_layer() -> None:
     assert torch.equal(head(u), torch.ones(4, 2))
 
 
-@pytest.mark.parametrize("kind", CONTRASTIVE)
+@pytest.mark.parametrize("kind", ON_VECTORS)
 def test_heads_run_under_bf16(kind: str) -> None:
     options = {"features": {"features": ["u", "cosine"]}, "cosine": {"projection": True}}
-    head = HEADS[kind](width=WIDTH, outputs=1, dropout=0.0, **options.get(kind, {}))
+    head = implementation(kind)(width=WIDTH, outputs=1, dropout=0.0, **options.get(kind, {}))
     vectors = pair()[:1] if kind == "mlp" else pair()
     exact = head(*vectors)
     with torch.autocast("cpu", torch.bfloat16):
@@ -231,8 +242,8 @@ def test_shared_layers_stand_first_in_every_head() -> None:
         shared = SharedLayers(width=reads, hidden=[5, 3], activation="tanh", dropout=0.0)
         for parameter in shared.parameters():
             nn.init.normal_(parameter)
-        head = HEADS[kind](width=WIDTH, outputs=2, dropout=0.0, shared=3, **options)
-        alone = HEADS[kind](width=3, outputs=2, dropout=0.0, **options)
+        head = implementation(kind)(width=WIDTH, outputs=2, dropout=0.0, shared=3, **options)
+        alone = implementation(kind)(width=3, outputs=2, dropout=0.0, **options)
         u, v = pair()
 
         def through(vectors: torch.Tensor, shared: SharedLayers = shared) -> torch.Tensor:

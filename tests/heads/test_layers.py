@@ -5,9 +5,9 @@ from pathlib import Path
 
 import torch
 
+from tercet.heads.layers import LayersHead
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.folder import load_encoder
-from tercet.nn.layers_head import LayersHead
 from tercet.text.tokenizer import Tokenizer
 
 TEXTS = ["a fine film", "no", "how do i learn the guitar on a rainy day?", "a dull one"]

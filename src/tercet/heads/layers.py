@@ -1,4 +1,4 @@
-"""A head of encoder layers of its own."""
+"""A head with encoder layers of its own; it reads hidden states and has no ONNX graph."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class LayersHead(nn.Module):
         if plan.places is not None:
             hidden = hidden.index_select(0, plan.places)
         first = hidden.index_select(0, tokens.offsets[:-1])[: tokens.used]
-        raw: Tensor = self.final(self.dropout(first))
-        return raw
+        outputs: Tensor = self.final(self.dropout(first))
+        return outputs

@@ -18,5 +18,5 @@ class MaskedWordsHead(nn.Module):
 
     def forward(self, hidden: Tensor, words: Tensor) -> Tensor:
         """hidden [n, width], words [vocabulary, width] -> logits [n, vocabulary]"""
-        bent = self.norm(functional.gelu(self.dense(hidden)))
-        return functional.linear(bent, words, self.bias)
+        activated = self.norm(functional.gelu(self.dense(hidden)))
+        return functional.linear(activated, words, self.bias)

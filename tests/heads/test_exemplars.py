@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from tercet.errors import TercetError
-from tercet.nn.exemplars import ExemplarHead, NearestHead
+from tercet.heads.exemplars import ExemplarHead
+from tercet.heads.nearest import NearestHead
 
 WIDTH, CLASSES = 6, 3
 
