@@ -16,7 +16,7 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.infer.base import BaseEngine, distinct
+from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.progress import Progress
@@ -147,8 +147,8 @@ class Model:
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         pieces = self.pieces(_texts(texts))
         # A text that stands there several times is encoded once.
-        kept, places = distinct(pieces)
-        vectors = self.engine.vectors(pieces, kept, progress=progress)[:, :width][places]
+        unique_rows, places = pieces.distinct()
+        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)[:, :width][places]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, np.float32(1e-12))
         return vectors
@@ -269,9 +269,9 @@ def _ready(network: Network) -> Network:
     out as one that is loaded.
     """
     if network.device.type == "cpu":
-        from tercet.nn.layout import by_columns
+        from tercet.nn.layout import store_by_columns
 
-        by_columns(network.encoder)
+        store_by_columns(network.encoder)
     return network.eval()
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import ARCHITECTURES
 from tercet.nn.device_tokens import DeviceTokens, PackedTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.plan import one_block
@@ -25,16 +25,13 @@ LENGTHS = [3, 1, 33, 17]
 def make_encoder(architecture: Literal["bert", "mpnet"], *, dropout: float = 0.0) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(
-        EncoderConfig(
-            architecture=architecture,
+        ARCHITECTURES[architecture].config(
             vocabulary=40,
             width=32,
             layers=2,
             heads=2,
             feed_forward=48,
             positions=64,
-            token_types=2 if architecture == "bert" else 0,
-            relative_buckets=32 if architecture == "mpnet" else 0,
             norm_eps=1e-6,
             dropout=dropout,
             attention_dropout=dropout,

@@ -9,7 +9,7 @@ import tercet
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.nn.layout import by_columns
+from tercet.nn.layout import store_by_columns
 
 
 def test_values_and_shapes_stay() -> None:
@@ -17,7 +17,7 @@ def test_values_and_shapes_stay() -> None:
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     given = torch.randn(4, 3)
     expected = network(given)
-    by_columns(network)
+    store_by_columns(network)
     torch.testing.assert_close(network(given), expected)
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, before[name])

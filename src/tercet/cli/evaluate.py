@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -15,6 +14,7 @@ import typer
 from tercet.cli.console import print_message, print_table, progress
 from tercet.cli.options import MODEL_HELP
 from tercet.errors import TercetError
+from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
@@ -189,14 +189,5 @@ def _write(found: list[Evaluation], files: Mapping[str, Path | None], *, run: Pa
     }
     for option, file in files.items():
         if file is not None:
-            _write_whole(file, made[option]())
+            write_text(file, made[option]())
             print_message(f"Wrote {file}.")
-
-
-def _write_whole(path: Path, content: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(content, "utf-8")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

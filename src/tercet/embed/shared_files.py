@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pyarrow import fs
 
 from tercet.data.files import KINDS, find_file, suffix_of
 from tercet.errors import TercetError
+from tercet.files import replace_file
 
 CHUNK = 1 << 20
 
@@ -88,25 +88,19 @@ class SharedFolder:
 def replace_shared_file(location: str) -> Iterator[Any]:
     """A stream into a file that replaces the old one once it is complete."""
     system, path = _open(location if is_uri(location) else str(Path(location).absolute()))
-    folder, _, name = path.rpartition("/")
-    temporary = f"{folder}/.{name}.{uuid.uuid4().hex}"
-    try:
-        with system.open_output_stream(temporary) as stream:
+    if isinstance(system, fs.LocalFileSystem):
+        with replace_file(Path(path)) as local, system.open_output_stream(str(local)) as stream:
             yield stream
-        if isinstance(system, fs.LocalFileSystem):
-            _sync(temporary)
-        system.move(temporary, path)
-    finally:
-        if system.get_file_info(temporary).is_file:
-            system.delete_file(temporary)
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
+        return
+    folder, _, name = path.rpartition("/")
+    writing = f"{folder}/.{name}.{uuid.uuid4().hex}"
     try:
-        os.fsync(handle)
+        with system.open_output_stream(writing) as stream:
+            yield stream
+        system.move(writing, path)
     finally:
-        os.close(handle)
+        if system.get_file_info(writing).is_file:
+            system.delete_file(writing)
 
 
 def is_uri(location: str) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +18,7 @@ from tercet.data.stream import TEXT, VECTOR, TextFile
 from tercet.embed.identity import Identity
 from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
+from tercet.files import replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
 
@@ -106,8 +105,7 @@ def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bo
         pass
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with aside(path) as writing:
-        writing.write_text(json.dumps(key), "utf-8")
+    write_json(path, key)
 
 
 def _finish(
@@ -127,7 +125,7 @@ def _finish(
         vectors = model.embed(rows.column(TEXT).to_pylist(), progress=inner)
         embedded = pa.RecordBatch.from_arrays([*rows.columns, vector_array(vectors)], schema=schema)
         with (
-            aside(paths[number]) as writing,
+            replace_file(paths[number]) as writing,
             pa.OSFile(str(writing), "wb") as sink,
             pa.ipc.new_file(sink, schema) as writer,
         ):
@@ -142,19 +140,6 @@ def _within(progress: Progress, *, start: int, rows: int, total_rows: int) -> Pr
         progress(start + done * rows // (total or rows), total_rows)
 
     return report
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A name to write under; renamed when all of it is on the disk."""
-    writing = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield writing
-        with writing.open("rb") as file:
-            os.fsync(file.fileno())
-        writing.replace(path)
-    finally:
-        writing.unlink(missing_ok=True)
 
 
 def _is_whole(path: Path) -> bool:

@@ -8,9 +8,9 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each mode, of each metric; None is undefined."""
@@ -21,7 +21,7 @@ class ModelInfo(Spec):
 
     encoder: str
     """The weights that training started from."""
-    pooling: PoolingName
+    pooling: Pooling
     max_tokens: Count
     """Longer sentences, and joined pairs, are cut here."""
     lower_case: bool = False
@@ -84,7 +84,7 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         "",
         f"One encoder that {does}.",
         "",
-        f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
+        f"- Encoder: {info.encoder} ({config.model_type}, {config.layers} layers, width "
         f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
     ]
     if info.widths is not None:

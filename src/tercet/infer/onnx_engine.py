@@ -94,7 +94,7 @@ class OnnxEngine(BaseEngine):
         room = self.max_tokens - special(self.template.two)
         kept_lengths = longest_first(first.lengths, second.lengths, room=room)
         return [
-            replace(side, lengths=np.minimum(kept, np.diff(side.offsets)))
+            replace(side, lengths=np.minimum(kept, side.held))
             for side, kept in zip((second, first), reversed(kept_lengths), strict=True)
         ]
 

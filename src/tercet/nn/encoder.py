@@ -1,4 +1,4 @@
-"""BERT and MPNet on ragged tokens: every layer sees real tokens only."""
+"""Encoders on ragged tokens: every layer sees real tokens only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.errors import TercetError
+from tercet.nn.architectures.record import Activation, EncoderConfig
 from tercet.nn.attention import AttentionInputs, SelfAttention
-from tercet.nn.config import Activation, EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.relative import RelativeBias
+from tercet.specs.registry import resolve
 
 _INITIAL_SPREAD = 0.02
 
@@ -31,8 +32,10 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = Embeddings(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        architecture = config.architecture
+        self.embeddings: Embeddings = resolve(architecture.embeddings)(config)
+        layer = resolve(architecture.layer)
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.layers))
         self.relative_bias = (
             RelativeBias(
                 buckets=config.relative_buckets, heads=config.heads, positions=config.positions
@@ -73,6 +76,7 @@ class Encoder(nn.Module):
             bias=self._bias(tokens),
             dtype=compute_dtype(self.embeddings.words.weight),
             head_width=self.config.width // self.config.heads,
+            varlen=self.config.architecture.varlen,
         )
         for layer in self.layers:
             hidden = layer.forward(hidden, inputs)
@@ -91,7 +95,7 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.first_position = config.first_position
+        self.first_position = config.architecture.first_position
         self.words = nn.Embedding(config.vocabulary, config.width)
         self.positions = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(config.token_types, config.width) if config.token_types else None

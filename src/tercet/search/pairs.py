@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.embed.staged import aside
+from tercet.files import replace_file, write_json
 from tercet.progress import Progress, silent
 
 Floats = NDArray[np.float32]
@@ -133,13 +133,12 @@ class PairCheckpoint:
     def replace(self, pairs: Records, done: int) -> None:
         # The pairs may be mapped from the file that is replaced here.
         copied = np.array(pairs)
-        with aside(self.path) as writing:
+        with replace_file(self.path) as writing:
             copied.tofile(writing)
         self.note(len(copied), done)
 
     def note(self, size: int, done: int) -> None:
-        with aside(self._state) as writing:
-            writing.write_text(json.dumps([self._key, size, done]), "utf-8")
+        write_json(self._state, [self._key, size, done])
 
 
 def _report(progress: Progress, row: int, column: int, count: int) -> None:

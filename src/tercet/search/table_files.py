@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tercet.embed.staged import aside
 from tercet.errors import TercetError
+from tercet.files import replace_file
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -28,7 +28,7 @@ def check_suffix(path: Path) -> None:
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a table; the file appears once it is complete."""
     check_suffix(path)
-    with aside(path) as writing:
+    with replace_file(path) as writing:
         if path.suffix == ".jsonl":
             with writing.open("w", encoding="utf-8") as file:
                 file.writelines(line + "\n" for line in json_lines(batches))

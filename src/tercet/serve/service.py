@@ -11,7 +11,6 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.infer.base import join
 from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
@@ -117,7 +116,6 @@ class Service:
 
     def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
         vocabulary = self.model.tokenizer.vocabulary
-        limit = self.limits.tokens
         for number, row in enumerate(rows):
             for place, id_ in enumerate(row):
                 if not 0 <= id_ < vocabulary:
@@ -127,13 +125,7 @@ class Service:
                         f"`{where}` is {id_}; the model knows tokens from 0 to {vocabulary - 1}.",
                         field=where,
                     )
-        lengths = np.array([len(row) for row in rows], np.int64)
-        kept = [np.asarray(row[:limit], np.int32) for row in rows]
-        return Pieces(
-            ids=np.concatenate(kept),
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, limit))]),
-            lengths=lengths,
-        )
+        return Pieces.of_ids(rows, limit=self.limits.tokens)
 
     async def vectors(
         self, pieces: Pieces, asked: Asked, *, width: int | None = None, normalize: bool = True
@@ -152,7 +144,7 @@ class Service:
         if mode == "cross":
             work = self._pairs(*columns, asked=asked, reader=reader)
         elif mode == "bi":
-            work = self._texts(join(*columns), asked, inputs=len(columns[0]), reader=reader)
+            work = self._texts(Pieces.concat(columns), asked, inputs=len(columns[0]), reader=reader)
         else:
             work = self._texts(columns[0], asked, inputs=len(columns[0]), reader=reader)
         return await self.batcher.submit(work)

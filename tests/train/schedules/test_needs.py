@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet.recipe import Recipe
-from tercet.specs import ScheduleSpec, TaskSpec
+from tercet.specs import SCHEDULES, TaskSpec
 from tercet.train.listener import Silent
-from tercet.train.needs import neediest
+from tercet.train.plan import StagePlan
 from tercet.train.run import train_recipe
-from tercet.train.schedule import Plan
+from tercet.train.schedules.needs import neediest
 
 MLP = {"kind": "mlp", "dropout": 0.1}
 BLOCKS: dict[str, Any] = {
@@ -40,7 +40,7 @@ def test_the_neediest_lags_most_as_a_share_of_its_goal() -> None:
     }
 
     def first(goals: dict[str, float] | None) -> str:
-        return list(TASKS)[neediest(dev, TASKS, tasks=list(TASKS), goals=goals)]
+        return neediest(SCHEDULES["needs"](goals=goals), dev, TASKS)
 
     assert first(None) == "sentiment"
     # 0.5 of 0.55 is nine tenths of the way, 0.6 of 0.9 two thirds.
@@ -57,17 +57,17 @@ def test_a_plan_that_turned_goes_on_where_each_task_was_left(
 ) -> None:
     sizes = {"a": 11, "b": 7, "c": 30}
     batches = dict.fromkeys(sizes, 4)
-    plan = Plan(
-        ScheduleSpec(kind="needs"),
+    plan = StagePlan(
+        SCHEDULES["needs"](),
         sizes=sizes,
-        rows_a_visit=batches,
+        rows_per_visit=batches,
         epochs=None,
         steps=60,
         seed=(seed, 0),
     )
     before = [plan.draws(step) for step in range(60)]
     for step, task in turns:
-        plan.turn_to(task, step=step)
+        plan.switch_to(task, step=step)
     seen: dict[str, list[int]] = {task: [] for task in sizes}
     for step in range(60):
         (draw,) = plan.draws(step)
@@ -133,8 +133,7 @@ def test_each_block_trains_who_needed_it_and_resume_is_exact(
     wanted = None
     for line in map(json.loads, whole.splitlines()):
         if "dev" in line:
-            tasks = list(BLOCKS)
-            wanted = tasks[neediest(line["dev"], TASKS, tasks=tasks, goals={"sentiment": 0.4})]
+            wanted = neediest(SCHEDULES["needs"](goals={"sentiment": 0.4}), line["dev"], TASKS)
         elif wanted is not None:
             assert list(line["loss"]) == [wanted]
     assert wanted is not None

@@ -1,4 +1,4 @@
-"""Joined pairs with their sentences the other way round, made where the tokens are."""
+"""Joined pairs with their two sentences swapped, computed on the device of the tokens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from torch import Tensor
 from tercet.nn.device_tokens import DeviceTokens
 
 
-def turned(tokens: DeviceTokens, *, separators: int) -> DeviceTokens:
-    """Joined pairs (a, b) -> (b, a): every row keeps its length, so the plan stands as it is.
+def swapped(tokens: DeviceTokens, *, separators: int) -> DeviceTokens:
+    """Joined pairs (a, b) -> (b, a): every row keeps its length, so the plan stays valid.
 
-    separators: how many tokens stand between the two sentences, the first of them the same as the
-        row's last token
+    separators: how many tokens separate the two sentences; the first equals the row's last token
     """
     starts = tokens.offsets[:-1].long()
     lengths = tokens.offsets.diff().long()
@@ -29,7 +28,7 @@ def turned(tokens: DeviceTokens, *, separators: int) -> DeviceTokens:
     source = torch.where(place <= b, place + a + separators, place + a - b)
     source = torch.where(place > b + separators, place - b - separators, source)
     source = torch.where((place == 0) | (place == last), place, source)
-    # Rows that only fill a fixed shape are no pairs: whatever is read for them stays inside.
+    # Rows that only fill a fixed shape are not pairs: indices for them must stay in range.
     source = starts[tokens.rows] + source.clamp(min=0).minimum(last)
     second_type = tokens.types.index_select(0, starts + lengths - 1)[tokens.rows]
     return replace(
@@ -40,7 +39,7 @@ def turned(tokens: DeviceTokens, *, separators: int) -> DeviceTokens:
 
 
 def _first_end(tokens: DeviceTokens, ends: Tensor) -> Tensor:
-    """Where the token that ends each row stands in it for the first time, int64 [count]."""
+    """The first position in each row of the token that ends it, int64 [count]."""
     is_end = tokens.ids == tokens.ids.index_select(0, ends)[tokens.rows]
     far = torch.full_like(tokens.positions, tokens.longest)
     places = torch.where(is_end, tokens.positions, far)

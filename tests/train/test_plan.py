@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tercet.specs import ScheduleSpec, TaskSpec
-from tercet.train.schedule import Plan, Subset
+from tercet.specs import SCHEDULES, ScheduleSpec, TaskSpec
+from tercet.train.plan import StagePlan, Subset
 
 KINDS = ["sequential", "round-robin", "random", "proportional", "temperature", "annealed"]
-SPECS = [ScheduleSpec(kind=kind) for kind in [*KINDS, "together"]]
-SPECS += [ScheduleSpec(kind=kind, walk="cycle") for kind in ("round-robin", "together")]
+SPECS = [SCHEDULES[kind]() for kind in [*KINDS, "together"]]
+SPECS += [SCHEDULES[kind](walk="cycle") for kind in ("round-robin", "together")]
 NAMES = ["sst", "sts", "qqp", "nli"]
 
 
@@ -25,7 +25,7 @@ def stages(draw: st.DrawFn) -> dict[str, Any]:
     names = NAMES[: draw(st.integers(1, 4))]
     return {
         "sizes": {name: draw(st.integers(1, 40)) for name in names},
-        "rows_a_visit": {name: draw(st.integers(1, 12)) for name in names},
+        "rows_per_visit": {name: draw(st.integers(1, 12)) for name in names},
         "seed": (draw(st.integers(0, 2**31 - 1)), draw(st.integers(0, 3))),
     }
 
@@ -38,19 +38,21 @@ def make_plan(
     epochs: float | None = None,
     steps: int | None = None,
     seed: Sequence[int] = (7, 0),
-) -> Plan:
+) -> StagePlan:
     batches = dict.fromkeys(sizes, batch)
     if epochs is None and steps is None:
         epochs = 1
-    return Plan(spec, sizes=sizes, rows_a_visit=batches, epochs=epochs, steps=steps, seed=seed)
+    return StagePlan(
+        spec, sizes=sizes, rows_per_visit=batches, epochs=epochs, steps=steps, seed=seed
+    )
 
 
-def tasks_of(plan: Plan) -> list[str]:
+def tasks_of(plan: StagePlan) -> list[str]:
     """The tasks of all steps, one after the other; of a step with several, joined by +."""
     return ["+".join(draw.task for draw in plan.draws(step)) for step in range(len(plan))]
 
 
-def rows_of(plan: Plan) -> dict[str, list[list[int]]]:
+def rows_of(plan: StagePlan) -> dict[str, list[list[int]]]:
     """Each task's batches in the order in which they come."""
     batches: dict[str, list[list[int]]] = defaultdict(list)
     for step in range(len(plan)):
@@ -59,7 +61,7 @@ def rows_of(plan: Plan) -> dict[str, list[list[int]]]:
     return batches
 
 
-def everything(plan: Plan) -> list[list[tuple[str, list[int]]]]:
+def everything(plan: StagePlan) -> list[list[tuple[str, list[int]]]]:
     return [[(d.task, d.rows.tolist()) for d in plan.draws(s)] for s in range(len(plan))]
 
 
@@ -68,9 +70,9 @@ def everything(plan: Plan) -> list[list[tuple[str, list[int]]]]:
 def test_each_pass_over_a_task_visits_every_row_once(
     spec: ScheduleSpec, stage: dict[str, Any], epochs: float
 ) -> None:
-    plan = Plan(spec, **stage, epochs=epochs, steps=None)
+    plan = StagePlan(spec, **stage, epochs=epochs, steps=None)
     for task, batches in rows_of(plan).items():
-        size, rows = stage["sizes"][task], stage["rows_a_visit"][task]
+        size, rows = stage["sizes"][task], stage["rows_per_visit"][task]
         a_pass = -(-size // rows)
         for begin in range(0, len(batches), a_pass):
             walked = batches[begin : begin + a_pass]
@@ -88,9 +90,9 @@ def test_each_pass_over_a_task_visits_every_row_once(
 def test_a_step_looked_up_alone_is_the_step_walked_to(
     spec: ScheduleSpec, stage: dict[str, Any], steps: int, data: st.DataObject
 ) -> None:
-    walked = everything(Plan(spec, **stage, epochs=None, steps=steps))
+    walked = everything(StagePlan(spec, **stage, epochs=None, steps=steps))
     assert len(walked) == steps
-    fresh = Plan(spec, **stage, epochs=None, steps=steps)
+    fresh = StagePlan(spec, **stage, epochs=None, steps=steps)
     step = data.draw(st.integers(0, steps - 1))
     assert [(draw.task, draw.rows.tolist()) for draw in fresh.draws(step)] == walked[step]
     for step in reversed(range(steps)):
@@ -111,15 +113,13 @@ def test_the_seed_alone_decides(spec: ScheduleSpec) -> None:
 
 
 def test_passes_are_shuffled_each_time_anew() -> None:
-    batches = rows_of(make_plan(ScheduleSpec(), {"sst": 50}, batch=50, epochs=3))["sst"]
+    batches = rows_of(make_plan(SCHEDULES["round-robin"](), {"sst": 50}, batch=50, epochs=3))["sst"]
     assert len({tuple(batch) for batch in [*batches, range(50)]}) == 4
 
 
 def test_sequential_walks_whole_passes_in_the_given_order() -> None:
     order = ["sst", "sts", "sst", "sts", "qqp"]
-    plan = make_plan(
-        ScheduleSpec(kind="sequential", order=order), {"qqp": 40, "sst": 25, "sts": 11}
-    )
+    plan = make_plan(SCHEDULES["sequential"](order=order), {"qqp": 40, "sst": 25, "sts": 11})
     lengths = {"sst": 3, "sts": 2, "qqp": 4}
     assert tasks_of(plan) == [task for task in order for _ in range(lengths[task])]
     batches = rows_of(plan)["sst"]
@@ -128,19 +128,19 @@ def test_sequential_walks_whole_passes_in_the_given_order() -> None:
 
 
 def test_sequential_without_order_takes_the_tasks_as_they_come() -> None:
-    plan = make_plan(ScheduleSpec(kind="sequential"), {"sts": 15, "sst": 15}, epochs=2)
+    plan = make_plan(SCHEDULES["sequential"](), {"sts": 15, "sst": 15}, epochs=2)
     assert tasks_of(plan) == ["sts", "sts", "sst", "sst"] * 2
 
 
 def test_round_robin_once_leaves_out_tasks_that_are_exhausted() -> None:
-    spec = ScheduleSpec(kind="round-robin", order=["sts", "sst", "qqp"])
+    spec = SCHEDULES["round-robin"](order=["sts", "sst", "qqp"])
     plan = make_plan(spec, {"sst": 30, "sts": 10, "qqp": 45}, epochs=2)
     epoch = ["sts", "sst", "qqp", "sst", "qqp", "sst", "qqp", "qqp", "qqp"]
     assert tasks_of(plan) == epoch * 2
 
 
 def test_round_robin_cycle_repeats_the_small_ones_until_the_largest_is_done() -> None:
-    spec = ScheduleSpec(kind="round-robin", walk="cycle")
+    spec = SCHEDULES["round-robin"](walk="cycle")
     plan = make_plan(spec, {"sst": 30, "sts": 10, "qqp": 45})
     assert tasks_of(plan) == ["sst", "sts", "qqp"] * 5
     assert sorted(chain(*rows_of(plan)["qqp"])) == list(range(45))
@@ -148,36 +148,36 @@ def test_round_robin_cycle_repeats_the_small_ones_until_the_largest_is_done() ->
 
 
 def test_round_robin_pays_a_task_as_many_visits_a_round_as_it_is_named() -> None:
-    spec = ScheduleSpec(kind="round-robin", order=["qqp", "qqp", "sst"])
+    spec = SCHEDULES["round-robin"](order=["qqp", "qqp", "sst"])
     plan = make_plan(spec, {"sst": 20, "qqp": 40})
     assert tasks_of(plan) == ["qqp", "qqp", "sst", "qqp", "qqp", "sst"]
 
 
 def test_together_once_goes_on_with_those_that_still_have_data() -> None:
-    plan = make_plan(ScheduleSpec(kind="together"), {"sst": 30, "sts": 10, "qqp": 45}, epochs=2)
+    plan = make_plan(SCHEDULES["together"](), {"sst": 30, "sts": 10, "qqp": 45}, epochs=2)
     epoch = ["sst+sts+qqp", "sst+qqp", "sst+qqp", "qqp", "qqp"]
     assert tasks_of(plan) == epoch * 2
 
 
 def test_together_cycle_has_every_task_in_every_step() -> None:
-    spec = ScheduleSpec(kind="together", walk="cycle")
+    spec = SCHEDULES["together"](walk="cycle")
     plan = make_plan(spec, {"sst": 30, "sts": 10, "qqp": 45})
     assert tasks_of(plan) == ["sst+sts+qqp"] * 5
 
 
-def shares(plan: Plan, *, first: int = 0, last: int | None = None) -> dict[str, float]:
+def shares(plan: StagePlan, *, first: int = 0, last: int | None = None) -> dict[str, float]:
     tasks = tasks_of(plan)[first:last]
     return {task: count / len(tasks) for task, count in Counter(tasks).items()}
 
 
 def test_random_obeys_its_weights() -> None:
-    spec = ScheduleSpec(kind="random", weights={"sst": 6, "sts": 3, "qqp": 1})
+    spec = SCHEDULES["random"](weights={"sst": 6, "sts": 3, "qqp": 1})
     plan = make_plan(spec, {"qqp": 500, "sts": 20, "sst": 20}, steps=4000)
     assert shares(plan) == pytest.approx({"sst": 0.6, "sts": 0.3, "qqp": 0.1}, abs=0.03)
 
 
 def test_random_without_weights_is_even_whatever_the_sizes() -> None:
-    plan = make_plan(ScheduleSpec(kind="random"), {"qqp": 500, "sts": 20}, steps=4000)
+    plan = make_plan(SCHEDULES["random"](), {"qqp": 500, "sts": 20}, steps=4000)
     assert shares(plan) == pytest.approx({"qqp": 0.5, "sts": 0.5}, abs=0.03)
 
 
@@ -186,9 +186,9 @@ def test_random_without_weights_is_even_whatever_the_sizes() -> None:
 def test_proportional_has_every_batch_of_every_task_once_an_epoch(
     stage: dict[str, Any], epochs: int
 ) -> None:
-    plan = Plan(ScheduleSpec(kind="proportional"), **stage, epochs=epochs, steps=None)
+    plan = StagePlan(SCHEDULES["proportional"](), **stage, epochs=epochs, steps=None)
     batches = {
-        task: -(-size // stage["rows_a_visit"][task]) for task, size in stage["sizes"].items()
+        task: -(-size // stage["rows_per_visit"][task]) for task, size in stage["sizes"].items()
     }
     assert plan.steps_per_epoch == sum(batches.values())
     tasks = tasks_of(plan)
@@ -197,7 +197,7 @@ def test_proportional_has_every_batch_of_every_task_once_an_epoch(
 
 
 def test_proportional_is_shuffled_and_each_epoch_anew() -> None:
-    plan = make_plan(ScheduleSpec(kind="proportional"), {"sst": 200, "qqp": 200}, epochs=2)
+    plan = make_plan(SCHEDULES["proportional"](), {"sst": 200, "qqp": 200}, epochs=2)
     tasks = tasks_of(plan)
     assert tasks[:40] != tasks[40:]
     assert tasks[:40] != sorted(tasks[:40]) != tasks[40:]
@@ -206,13 +206,13 @@ def test_proportional_is_shuffled_and_each_epoch_anew() -> None:
 
 @pytest.mark.parametrize(("temperature", "large"), [(1.0, 900 / 1000), (2.0, 30 / 40), (1e6, 0.5)])
 def test_temperature_draws_by_a_power_of_the_sizes(temperature: float, large: float) -> None:
-    spec = ScheduleSpec(kind="temperature", temperature=temperature)
+    spec = SCHEDULES["temperature"](temperature=temperature)
     plan = make_plan(spec, {"qqp": 900, "sts": 100}, steps=4000)
     assert shares(plan) == pytest.approx({"qqp": large, "sts": 1 - large}, abs=0.03)
 
 
 def test_annealed_begins_proportional_and_ends_nearly_even() -> None:
-    plan = make_plan(ScheduleSpec(kind="annealed"), {"qqp": 9000, "sts": 1000}, steps=20_000)
+    plan = make_plan(SCHEDULES["annealed"](), {"qqp": 9000, "sts": 1000}, steps=20_000)
     power = 9**0.2
     assert shares(plan, last=1000)["qqp"] == pytest.approx(0.9, abs=0.04)
     assert shares(plan, first=-1000)["qqp"] == pytest.approx(power / (1 + power), abs=0.05)
@@ -222,7 +222,7 @@ def test_annealed_begins_proportional_and_ends_nearly_even() -> None:
 @pytest.mark.parametrize(("epochs", "steps"), [(1, 8), (3.5, 28), (0.5, 4), (0.01, 1), (2, 16)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_epochs_may_be_fractions(kind: str, epochs: float, steps: int) -> None:
-    plan = make_plan(ScheduleSpec(kind=kind), {"sst": 30, "sts": 45}, epochs=epochs)
+    plan = make_plan(SCHEDULES[kind](), {"sst": 30, "sts": 45}, epochs=epochs)
     assert plan.steps_per_epoch == 8
     assert len(plan) == steps
 
@@ -234,14 +234,14 @@ def test_steps_are_taken_as_given(spec: ScheduleSpec) -> None:
 
 
 def test_epochs_end_after_their_last_step_and_with_the_stage() -> None:
-    plan = make_plan(ScheduleSpec(), {"sst": 30, "sts": 45}, epochs=2.5)
+    plan = make_plan(SCHEDULES["round-robin"](), {"sst": 30, "sts": 45}, epochs=2.5)
     ends = [step for step in range(len(plan)) if plan.ends_epoch(step)]
     assert ends == [7, 15, 19]
 
 
 @pytest.mark.parametrize("kind", ["random", "temperature", "annealed"])
 def test_drawn_kinds_take_the_epoch_as_given(kind: str) -> None:
-    spec = ScheduleSpec(kind=kind, steps_per_epoch=5)
+    spec = SCHEDULES[kind](steps_per_epoch=5)
     plan = make_plan(spec, {"sst": 30, "sts": 45}, epochs=3)
     assert len(plan) == 15
     assert [step for step in range(15) if plan.ends_epoch(step)] == [4, 9, 14]
@@ -257,10 +257,10 @@ def test_a_longer_stage_begins_like_a_shorter_one() -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.kind}-{spec.walk}")
 def test_a_subset_is_drawn_anew_for_each_pass(spec: ScheduleSpec) -> None:
-    plan = Plan(
+    plan = StagePlan(
         spec,
         sizes={"qqp": 40, "sst": 7},
-        rows_a_visit={"qqp": 5, "sst": 5},
+        rows_per_visit={"qqp": 5, "sst": 5},
         epochs=6,
         steps=None,
         seed=(3, 0),
@@ -286,10 +286,10 @@ def test_a_balanced_subset_makes_classes_alike() -> None:
     assert subset is not None
     assert subset.count == 600
     sizes = {"t": 1000}
-    plan = Plan(
-        ScheduleSpec(),
+    plan = StagePlan(
+        SCHEDULES["round-robin"](),
         sizes=sizes,
-        rows_a_visit=sizes,
+        rows_per_visit=sizes,
         epochs=5,
         steps=None,
         seed=(1, 0),

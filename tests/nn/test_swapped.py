@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tercet.nn.config import read_config
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.nn.turned import turned
+from tercet.nn.swapped import swapped
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import padded
 
@@ -29,24 +29,24 @@ def folder(request: pytest.FixtureRequest) -> Path:
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
-def test_pairs_turned_are_pairs_encoded_the_other_way_round(
+def test_swapped_pairs_are_pairs_encoded_the_other_way_round(
     folder: Path, pairs: list[tuple[str, str]]
 ) -> None:
-    tokenizer, separators = Tokenizer.load(folder), read_config(folder).pair_separators
+    tokenizer, separators = Tokenizer.load(folder), read_config(folder).architecture.pair_separators
     tokens = DeviceTokens.from_host(tokenizer.encode_pairs(pairs, max_tokens=40), CPU)
     back = [(second, first) for first, second in pairs]
     wanted = DeviceTokens.from_host(tokenizer.encode_pairs(back, max_tokens=40), CPU)
-    found = turned(tokens, separators=separators)
+    found = swapped(tokens, separators=separators)
     assert found.ids.tolist() == wanted.ids.tolist()
     assert found.types.tolist() == wanted.types.tolist()
-    assert torch.equal(turned(found, separators=separators).ids, tokens.ids)
+    assert torch.equal(swapped(found, separators=separators).ids, tokens.ids)
 
 
 def test_rows_that_fill_a_shape_do_no_harm(folder: Path) -> None:
-    tokenizer, separators = Tokenizer.load(folder), read_config(folder).pair_separators
+    tokenizer, separators = Tokenizer.load(folder), read_config(folder).architecture.pair_separators
     pairs = tokenizer.encode_pairs([("a fine film", "no"), ("no", "a cat")], max_tokens=40)
     filled = padded(pairs, rows=6, total=len(pairs.ids) + 11, longest=8, filler=0)
-    alone = turned(DeviceTokens.from_host(pairs, CPU), separators=separators)
-    found = turned(DeviceTokens.from_host(filled, CPU), separators=separators)
+    alone = swapped(DeviceTokens.from_host(pairs, CPU), separators=separators)
+    found = swapped(DeviceTokens.from_host(filled, CPU), separators=separators)
     assert torch.equal(found.ids[: len(alone.ids)], alone.ids)
     assert torch.equal(found.types[: len(alone.ids)], alone.types)
