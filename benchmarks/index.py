@@ -34,13 +34,13 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.schema import vectors_schema, write_index
+from tercet.embed.staged import Staged, stage
 from tercet.evaluate.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
-from tercet.search.identity import identify
 from tercet.search.index import Index
-from tercet.search.lance_store import index_schema, write_index
-from tercet.search.staged import Staged, stage
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
@@ -130,7 +130,7 @@ def embed_into(work: Path, folder: Path, model: str, minutes: str) -> tuple[int,
     """The number of embedded rows, and the seconds that they took."""
     file = TextFile.open(folder / "corpus.txt")
     loaded = load(model)
-    identity = identify(loaded, model)
+    identity = Identity.of(loaded)
     counts: list[int] = []
     begin = time.perf_counter()
 
@@ -195,8 +195,8 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
         measure_tercet(folder, index, opened)
         return
     staged = staged_rows(folder)
-    schema = index_schema(
-        staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
+    schema = vectors_schema(
+        staged.schema.remove(staged.schema.get_field_index("vector")), Identity.of(load(model))
     )
     shutil.rmtree(target, ignore_errors=True)
     begin = time.perf_counter()

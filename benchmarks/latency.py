@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from embed import export, sentences
 from sentence_transformers import SentenceTransformer
 
 import tercet
+from embed import export, sentences
 from tercet.weights import resolve
 
 SENTENCES, WARM_UP = 300, 20

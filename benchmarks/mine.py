@@ -20,12 +20,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tercet.data.examples import read_texts
 from tercet.data.files import find_file
+from tercet.progress import Progress, silent
 
 SENTENCES, TOP, RUNS = 10_000, 1_000, 3
 SIZES = (10_000, 20_000, 40_000, 80_000, 160_000)
@@ -134,12 +137,12 @@ def prefix_alone(file: str, folder: str, count: str) -> dict[str, Any]:
         path.write_text("".join(islice(lines, int(count))), "utf-8")
         begin = time.perf_counter()
 
-        def note_progress(phase: str, done: int, total: int) -> None:
+        @contextmanager
+        def timed(phase: str) -> Iterator[Progress]:
+            yield silent
             ended[phase] = time.perf_counter() - begin
 
-        pairs = mine(
-            TextFile.open(path), model, Path(work) / "work", top=TOP, progress=note_progress
-        )
+        pairs = mine(TextFile.open(path), model, Path(work) / "work", top=TOP, phases=timed)
         rows = [row for batch in pairs.batches() for row in batch.to_pylist()]
         seconds = time.perf_counter() - begin
     scores = [row["score"] for row in rows]

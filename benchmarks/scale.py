@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from embed import sentences
 
+from embed import sentences
 from tercet.text.tokenizer import Tokenizer
 from tercet.weights import resolve
 
@@ -36,23 +36,23 @@ SAMPLE = 2_000
 LOCAL = """
 import sys, time
 from tercet.model import load
-from tercet.search.embed import embed_file
-from tercet.search.identity import identify
+from tercet.embed.local import embed_file
+from tercet.embed.identity import Identity
 source, out, folder = sys.argv[1:]
 model = load(folder, device="cpu")
 start = time.perf_counter()
-embed_file(source, out, model=model, identity=identify(model, folder))
+embed_file(source, out, model=model)
 print(time.perf_counter() - start)
 """
 RAY = """
 import json, sys
-from tercet.search import ray_corpus
-from tercet.search.ray_engine import embed_with_ray
+from tercet.embed import ray_corpus
+from tercet.embed.ray_engine import embed_with_ray
 part, arguments = int(sys.argv[1]), json.loads(sys.argv[2])
 ray_corpus.SMALLEST = part
 # Ray replaces sys.stdout.
 show = lambda *values: print(*values, file=sys.__stdout__, flush=True)
-embed_with_ray(**arguments, progress=show, say=show)
+embed_with_ray(**arguments, progress=show, log=show)
 """
 
 

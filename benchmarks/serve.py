@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from embed import sentences
-
 from tercet.weights import resolve
 
 CLIENTS = 32

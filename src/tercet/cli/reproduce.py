@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import say
+from tercet.cli.console import print_message
 
 if TYPE_CHECKING:
     from tercet.reproduce.runs import Outcome
@@ -57,7 +57,7 @@ def reproduce(
     def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
         how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
         one = outcome.experiment
-        say(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
+        print_message(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
         # Again after each, so that what is done is told whatever happens to the rest.
         every = with_earlier(outcomes, out)
         write_table(build_rows(every, out), out, facts=facts_of(every, out))

@@ -1,4 +1,4 @@
-"""Files that every machine of a cluster can reach: paths on shared disks, or object-store URIs."""
+"""Files that every machine of a cluster can reach: on shared disks or in object stores."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class SharedFolder:
     """A folder on a disk or in an object store.
 
-    uri: as users give it; a path is absolute, since other processes have other working folders
+    uri: a URI, or an absolute path, since other processes have other working folders
     """
 
     uri: str
 
     @classmethod
-    def at(cls, where: str) -> Folder:
-        return cls(where.rstrip("/") if is_uri(where) else str(Path(where).absolute()))
+    def at(cls, location: str) -> SharedFolder:
+        return cls(location.rstrip("/") if is_uri(location) else str(Path(location).absolute()))
 
-    def __truediv__(self, name: str) -> Folder:
-        return Folder(f"{self.uri}/{name}")
+    def __truediv__(self, name: str) -> SharedFolder:
+        return SharedFolder(f"{self.uri}/{name}")
 
     def names(self) -> list[str]:
-        """The files in it; none where it does not exist."""
+        """The files in the folder; none if it does not exist."""
         system, path = _open(self.uri)
-        found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        return sorted(one.base_name for one in found if one.is_file)
+        entries = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return sorted(entry.base_name for entry in entries if entry.is_file)
 
     def read(self, name: str) -> bytes:
         system, path = _open(self.uri)
@@ -50,24 +50,24 @@ class Folder:
             return content
 
     def write(self, name: str, content: Any) -> str:
-        """Write bytes or a buffer of them as a whole file; its sha256."""
+        """Write bytes, or a buffer, as a complete file. Returns its sha256."""
         system, path = _open(self.uri)
         system.create_dir(path, recursive=True)
-        with written_whole(f"{self.uri}/{name}") as stream:
+        with replace_shared_file(f"{self.uri}/{name}") as stream:
             stream.write(content)
         return hashlib.sha256(content).hexdigest()
 
     def sha256(self, name: str) -> str | None:
-        """Of a file in it; None where there is no such file."""
+        """The sha256 of a file; None if there is no such file."""
         system, path = _open(self.uri)
-        summed = hashlib.sha256()
+        digest = hashlib.sha256()
         try:
             with system.open_input_stream(f"{path}/{name}", compression=None) as stream:
                 while chunk := stream.read(CHUNK):
-                    summed.update(chunk)
+                    digest.update(chunk)
         except FileNotFoundError:
             return None
-        return summed.hexdigest()
+        return digest.hexdigest()
 
     def remove(self) -> None:
         system, path = _open(self.uri)
@@ -79,15 +79,15 @@ class Folder:
         system.delete_file(f"{path}/{name}")
 
     def open(self, name: str) -> Any:
-        """A file to be read from anywhere in it."""
+        """A file with random access."""
         system, path = _open(self.uri)
         return system.open_input_file(f"{path}/{name}")
 
 
 @contextmanager
-def written_whole(where: str) -> Iterator[Any]:
-    """A stream into a file that appears when all is written; until then the old one stays."""
-    system, path = _open(where if is_uri(where) else str(Path(where).absolute()))
+def replace_shared_file(location: str) -> Iterator[Any]:
+    """A stream into a file that replaces the old one once it is complete."""
+    system, path = _open(location if is_uri(location) else str(Path(location).absolute()))
     if isinstance(system, fs.LocalFileSystem):
         with replace_file(Path(path)) as local, system.open_output_stream(str(local)) as stream:
             yield stream
@@ -103,32 +103,32 @@ def written_whole(where: str) -> Iterator[Any]:
             system.delete_file(writing)
 
 
-def is_uri(where: str) -> bool:
-    return "://" in where
+def is_uri(location: str) -> bool:
+    return "://" in location
 
 
-def find_files(where: str) -> list[str]:
-    """The files that a path or URI stands for: itself, or all of a folder in the order of names.
+def find_files(location: str) -> list[str]:
+    """The file at a path or URI, or all files of rows in a folder, sorted by name.
 
-    In a folder, files that hold no rows by their suffix are passed over, and so are hidden ones.
+    In a folder, hidden files and files with an unknown suffix are skipped.
     """
-    if not is_uri(where) and not Path(where).is_dir():
-        return [str(find_file(where).absolute())]
-    system, path = _open(where if is_uri(where) else str(Path(where).absolute()))
+    if not is_uri(location) and not Path(location).is_dir():
+        return [str(find_file(location).absolute())]
+    system, path = _open(location if is_uri(location) else str(Path(location).absolute()))
     info = system.get_file_info(path)
     if info.type == fs.FileType.NotFound:
-        raise TercetError(f"{where}: no such file or folder.")
+        raise TercetError(f"{location}: no such file or folder.")
     if info.is_file:
-        return [where]
-    found = [
-        one.path
-        for one in system.get_file_info(fs.FileSelector(path, recursive=True))
-        if one.is_file and _holds_rows(one.path[len(path) :])
+        return [location]
+    files = [
+        entry.path
+        for entry in system.get_file_info(fs.FileSelector(path, recursive=True))
+        if entry.is_file and _holds_rows(entry.path[len(path) :])
     ]
-    if not found:
-        raise TercetError(f"{where}: holds no file of rows; known are {', '.join(KINDS)}.")
-    scheme = f"{where.partition('://')[0]}://" if is_uri(where) else ""
-    return [scheme + one for one in sorted(found)]
+    if not files:
+        raise TercetError(f"{location}: holds no file of rows; known are {', '.join(KINDS)}.")
+    scheme = f"{location.partition('://')[0]}://" if is_uri(location) else ""
+    return [scheme + file for file in sorted(files)]
 
 
 def _holds_rows(path: str) -> bool:
@@ -138,7 +138,7 @@ def _holds_rows(path: str) -> bool:
 
 @contextmanager
 def fetched(file: str) -> Iterator[Path]:
-    """A file as one of this machine's own; what lies in an object store is copied first."""
+    """The local path of a file; a file in an object store is copied first."""
     if not is_uri(file):
         yield Path(file)
         return
@@ -155,7 +155,7 @@ def fetched(file: str) -> Iterator[Path]:
 
 
 def _open(uri: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the path in it."""
+    """The file system of a path or URI, and the path within it."""
     if not is_uri(uri):
         return fs.LocalFileSystem(), uri
     try:

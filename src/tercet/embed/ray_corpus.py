@@ -1,4 +1,4 @@
-"""All rows of a corpus of many files, cut into parts that never change."""
+"""The rows of many files, cut into parts that are the same in every run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ import pyarrow as pa
 
 from tercet.data.files import kind_of
 from tercet.data.stream import ID, TextFile
+from tercet.embed.shared_files import fetched
 from tercet.errors import TercetError
-from tercet.search.embed_files import fetched
 
-# Small parts spread well and lose little when a machine dies; a large corpus gets larger ones, so
-# that there are never many more than this.
+# Small parts balance the load and lose little when a machine dies; a large corpus has larger parts,
+# so that their number stays near this limit.
 MOST_PARTS = 16_384
 SMALLEST, LARGEST = 2048, 65_536
-PARTS_A_READ = 16
+PARTS_PER_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Parts of one file that one process reads, one after the other.
+    """Parts of one file that one process reads in order.
 
+    file: the number of the file
     first: the number, in the corpus, of the file's first part
-    parts: those to read, in the file's order, counted as in the corpus
+    parts: the numbers, in the corpus, of the parts to read, in the file's order
     """
 
     file: int
@@ -37,12 +38,12 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
-    """Files that have been looked through, in their order.
+class FileCorpus:
+    """Files that have been checked, in their order.
 
-    sources: where each lies, a path or URI
-    columns: what all of them hold: id, text, others
-    size: rows of a part; only the last part of a file has fewer
+    sources: the path or URI of each file
+    columns: the columns of all files together: id, text, others
+    size: rows per part; only the last part of a file has fewer
     """
 
     sources: tuple[str, ...]
@@ -51,7 +52,7 @@ class Corpus:
     size: int
 
     @classmethod
-    def of(cls, sources: Sequence[str], files: Sequence[TextFile]) -> Corpus:
+    def of(cls, sources: Sequence[str], files: Sequence[TextFile]) -> FileCorpus:
         rows = sum(file.rows for file in files)
         size = min(max(SMALLEST, -(-rows // MOST_PARTS)), LARGEST)
         return cls(tuple(sources), tuple(files), _common(sources, files), size)
@@ -62,38 +63,38 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """Of all rows and of how they are cut."""
-        found = [file.digest for file in self.files]
-        return hashlib.sha256(json.dumps([self.size, self.names(), found]).encode()).hexdigest()
+        """A digest of all rows and of how they are cut."""
+        digests = [file.digest for file in self.files]
+        return hashlib.sha256(json.dumps([self.size, self.names(), digests]).encode()).hexdigest()
 
     def names(self) -> list[str]:
-        """What each file is called within the folder that holds them all."""
+        """The name of each file relative to the folder they have in common."""
         if len(self.sources) == 1:
             return [PurePosixPath(self.sources[0]).name]
         root = posixpath.commonpath(self.sources)
         return [str(PurePosixPath(source).relative_to(root)) for source in self.sources]
 
     def parts(self) -> list[int]:
-        """How many rows each part has."""
+        """The number of rows of each part."""
         return [rows for file in self.files for rows in self._parts_of(file)]
 
     def shares(self, wanted: set[int]) -> list[Share]:
-        """The wanted parts, shared out among processes; several can read one file of Parquet."""
-        found: list[Share] = []
+        """The wanted parts, divided among processes; several can read one Parquet file."""
+        shares: list[Share] = []
         first = 0
         for number, file in enumerate(self.files):
             count = len(self._parts_of(file))
             parts = [part for part in range(first, first + count) if part in wanted]
-            length = PARTS_A_READ if kind_of(file.path) == "parquet" else max(len(parts), 1)
-            found += [
+            length = PARTS_PER_SHARE if kind_of(file.path) == "parquet" else max(len(parts), 1)
+            shares += [
                 Share(number, first, tuple(parts[start : start + length]))
                 for start in range(0, len(parts), length)
             ]
             first += count
-        return found
+        return shares
 
     def read(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The parts of a share, each with its number and rows."""
+        """The number and the rows of each part of a share."""
         start = share.parts[0] - share.first
         wanted = set(share.parts)
         with fetched(self.sources[share.file]) as path:
@@ -101,15 +102,15 @@ class Corpus:
             batches = file.batches(self.size, start=start * self.size)
             for part, batch in enumerate(batches, start=share.parts[0]):
                 if part in wanted:
-                    yield part, self._fitted(batch, share.file)
+                    yield part, self._aligned(batch, share.file)
                 if part == share.parts[-1]:
                     return
 
     def _parts_of(self, file: TextFile) -> list[int]:
         return [min(self.size, file.rows - start) for start in range(0, file.rows, self.size)]
 
-    def _fitted(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
-        """Rows with the columns of the whole corpus, and ids that no other file has."""
+    def _aligned(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+        """Rows with the columns of the whole corpus, and ids that are unique in it."""
         file = self.files[number]
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         if file.numbered and len(self.files) > 1:
@@ -125,7 +126,7 @@ class Corpus:
 
 
 def _common(sources: Sequence[str], files: Sequence[TextFile]) -> pa.Schema:
-    """The columns of all files together; numbers of two kinds become the wider one."""
+    """The columns of all files together; two number types become the wider one."""
     common = files[0].columns
     for source, file in zip(sources[1:], files[1:], strict=True):
         try:
@@ -133,6 +134,6 @@ def _common(sources: Sequence[str], files: Sequence[TextFile]) -> pa.Schema:
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise TercetError(
-                f"{source}: its columns do not go with those of {sources[0]} ({reason})."
+                f"{source}: its columns do not match those of {sources[0]} ({reason})."
             ) from error
     return common

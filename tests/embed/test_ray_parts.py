@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed.identity import Identity
+from tercet.embed.ray_engine import ParquetSink
+from tercet.embed.ray_parts import Embedder, PartsTask
+from tercet.embed.ray_records import PartRecords
+from tercet.embed.schema import vectors_schema
+from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
 from tercet.model import load
-from tercet.search.embed_files import Folder
-from tercet.search.identity import identify
-from tercet.search.lance_store import index_schema
-from tercet.search.ray_parts import Embedder, Job
-from tercet.search.ray_sinks import ParquetSink
-from tercet.search.ray_work import Work
 
 TEXTS = ["a quiet film", "", "another one"]
 ROWS = pa.table(
@@ -31,12 +31,12 @@ ROWS = pa.table(
 
 
 @pytest.fixture
-def job(tiny_encoder: Path, tmp_path: Path) -> Job:
-    identity = identify(load(tiny_encoder), str(tiny_encoder))
-    folder = Folder.at(str(tmp_path))
-    work = Work(folder, data=folder)
-    sink = ParquetSink(folder, index_schema(ROWS.schema, identity))
-    return Job(str(tiny_encoder), identity, work, sink, skip_empty=False)
+def task(tiny_encoder: Path, tmp_path: Path) -> PartsTask:
+    identity = Identity.of(load(tiny_encoder))
+    folder = SharedFolder.at(str(tmp_path))
+    work = PartRecords(folder, data=folder)
+    sink = ParquetSink(folder, vectors_schema(ROWS.schema, identity))
+    return PartsTask(str(tiny_encoder), identity, work, sink, skip_empty=False)
 
 
 def part(number: int) -> pa.Table:
@@ -48,25 +48,27 @@ def part(number: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("skip_empty", [False, True])
-def test_a_part_becomes_a_file_and_a_record(job: Job, skip_empty: bool, tmp_path: Path) -> None:
-    job = replace(job, skip_empty=skip_empty)
-    settled = Embedder(job)(part(5)).to_pydict()
-    assert settled == {"part": [5], "settled": [3]}
-    record = job.work.whole(5)
+def test_a_part_becomes_a_file_and_a_record(
+    task: PartsTask, skip_empty: bool, tmp_path: Path
+) -> None:
+    task = replace(task, skip_empty=skip_empty)
+    settled = Embedder(task)(part(5)).to_pydict()
+    assert settled == {"part": [5], "completed": [3]}
+    record = task.records.intact(5)
     assert record is not None
     assert (record.rows, record.skipped) == ((2, 1) if skip_empty else (3, 0))
     table = pq.read_table(tmp_path / next(iter(record.files)))
     texts = [text for text in TEXTS if text or not skip_empty]
     assert table.column("text").to_pylist() == texts
     vectors = np.stack(table.column("vector").to_numpy())
-    np.testing.assert_allclose(vectors, load(str(job.model)).embed(texts), atol=1e-6)
+    np.testing.assert_allclose(vectors, load(str(task.model)).embed(texts), atol=1e-6)
 
 
-def test_a_part_that_is_finished_is_not_embedded_again(job: Job, tmp_path: Path) -> None:
-    embedder = Embedder(job)
+def test_a_part_that_is_finished_is_not_embedded_again(task: PartsTask, tmp_path: Path) -> None:
+    embedder = Embedder(task)
     embedder(part(5))
     before = sorted(tmp_path.iterdir())
-    assert embedder(part(5)).column("settled").to_pylist() == [3]
+    assert embedder(part(5)).column("completed").to_pylist() == [3]
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -78,14 +80,14 @@ class Full:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_and_nothing_counts(job: Job, tmp_path: Path) -> None:
-    embedder = Embedder(replace(job, sink=Full()))
+def test_a_full_disk_is_told_and_nothing_counts(task: PartsTask, tmp_path: Path) -> None:
+    embedder = Embedder(replace(task, sink=Full()))
     with pytest.raises(TercetError, match=r"cannot be written.*No space left on device"):
         embedder(part(5))
-    assert job.work.recorded() == []
+    assert task.records.recorded() == []
 
 
-def test_another_model_on_this_machine_is_refused(job: Job) -> None:
-    other = job.identity._replace(hash="0" * 64)
-    with pytest.raises(TercetError, match="is another one on machine"):
-        Embedder(replace(job, identity=other))
+def test_another_model_on_this_machine_is_refused(task: PartsTask) -> None:
+    other = task.identity._replace(hash="0" * 64)
+    with pytest.raises(TercetError, match="differs on machine"):
+        Embedder(replace(task, identity=other))

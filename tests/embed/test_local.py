@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed import staged
+from tercet.embed.identity import Identity
+from tercet.embed.local import embed_file
+from tercet.embed.output import write_vectors
+from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
 from tercet.model import Model
-from tercet.search import staged
-from tercet.search.embed import embed_file
-from tercet.search.embed_output import write_vectors
-from tercet.search.identity import identify
-from tercet.search.lance_store import vector_array
 
 ROWS = 100
 COLUMNS = {
@@ -60,7 +60,7 @@ class Counting:
 
 
 def embed(file: Path, out: Path, model: Any, **more: Any) -> int:
-    return embed_file(str(file), str(out), model=model, identity=identify(model, "tiny"), **more)
+    return embed_file(str(file), str(out), model=model, **more)
 
 
 def test_parquet_keeps_rows_order_and_columns(file: Path, plain_model: Model) -> None:
@@ -71,7 +71,7 @@ def test_parquet_keeps_rows_order_and_columns(file: Path, plain_model: Model) ->
     vectors = np.stack(table.column("vector").to_numpy())
     np.testing.assert_allclose(vectors, plain_model.embed(COLUMNS["text"]), atol=1e-6)
     stored = table.schema.metadata
-    assert stored[b"tercet.model.hash"].decode() == identify(plain_model).hash
+    assert stored[b"tercet.model.hash"].decode() == Identity.of(plain_model).hash
     assert {path.name for path in file.parent.iterdir()} == {file.name, out.name}
 
 
@@ -100,7 +100,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["vectors.parquet", "vectors.npy"])
 def test_a_file_with_rows_missing_is_never_left(tmp_path: Path, name: str) -> None:
     batch = pa.record_batch({"vector": vector_array(np.zeros((3, 4), np.float32))})
-    with pytest.raises(TercetError, match="3 rows came instead of 5"):
+    with pytest.raises(TercetError, match="3 rows were embedded instead of 5"):
         write_vectors([batch], batch.schema, rows=5, out=str(tmp_path / name))
     assert list(tmp_path.iterdir()) == []
 

@@ -1,10 +1,10 @@
-"""Embeddings on their way to an output: parts in a work folder, so that work can be resumed."""
+"""Embeddings in a work folder, part by part, so that interrupted work can be resumed."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,23 +15,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tercet.data.stream import TEXT, VECTOR, TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
 from tercet.files import replace_file, write_json
 from tercet.model import Model
-from tercet.search.identity import Identity
-from tercet.search.lance_store import vector_array
+from tercet.progress import Progress, silent
 
 FORMAT = 1
 PART = 16_384
-"""Rows of the source in a part: what an interruption costs at most."""
+"""Rows of the source per part: the most that an interruption loses."""
 KEY_FILE = "key.json"
-
-Progress = Callable[[int, int], object]
-"""Told how many rows are done, and how many there are."""
 
 
 def work_folder(out: str | Path) -> Path:
-    """Where work towards an output lies until it is done."""
+    """The folder of unfinished work on an output."""
     path = Path(out)
     return path.with_name(path.name + ".work")
 
@@ -53,7 +51,7 @@ class Staged:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """id, text, other columns and vector, in the order of the file."""
-        # Mapped one after the other: what has been read takes no memory any more.
+        # Mapped one at a time: a part that has been read takes no memory.
         return map(_map, self.files)
 
     def table(self, *columns: str) -> pa.Table:
@@ -75,19 +73,19 @@ def stage(
     folder: Path,
     *,
     skip_empty: bool,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Staged:
-    """Embed a file into a work folder; parts that lie there finished are kept.
+    """Embed a file into a work folder; parts that are already finished are kept.
 
-    skip_empty: leave out rows that have no text
+    skip_empty: skip rows without text
     """
     try:
         _prepare(folder, file, identity, skip_empty=skip_empty)
         files = list(_finish(file, model, folder, skip_empty=skip_empty, progress=progress))
     except OSError as error:
         raise TercetError(
-            f"{folder}: cannot be written: {error.strerror or error}; what is embedded so far is "
-            "kept, and the same command goes on from there."
+            f"{folder}: cannot be written: {error.strerror or error}; the vectors so far are "
+            "kept, and running it again resumes from there."
         ) from error
     return Staged(tuple(files), _schema(file, model.width))
 
@@ -97,7 +95,7 @@ def _schema(file: TextFile, width: int) -> pa.Schema:
 
 
 def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bool) -> None:
-    """Keep what lies in the folder if it came from the same file and model."""
+    """Keep the folder's parts if they came from the same file and model."""
     key = [FORMAT, PART, file.digest, identity.hash, skip_empty]
     path = folder / KEY_FILE
     try:
@@ -111,7 +109,7 @@ def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bo
 
 
 def _finish(
-    file: TextFile, model: Model, folder: Path, *, skip_empty: bool, progress: Progress | None
+    file: TextFile, model: Model, folder: Path, *, skip_empty: bool, progress: Progress
 ) -> Iterator[Path]:
     count = -(-file.rows // PART)
     paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]
@@ -122,15 +120,10 @@ def _finish(
     schema = _schema(file, model.width)
     batches = file.batches(PART, start=done * PART)
     for number, batch in enumerate(batches, start=done):
-        before = number * PART
-
-        def tell(here: int, of: int, before: int = before, read: int = len(batch)) -> None:
-            if progress is not None:
-                progress(before + here * read // of, file.rows)
-
-        kept = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
-        vectors = model.embed(kept.column(TEXT).to_pylist(), progress=tell)
-        embedded = pa.RecordBatch.from_arrays([*kept.columns, vector_array(vectors)], schema=schema)
+        inner = _within(progress, start=number * PART, rows=len(batch), total_rows=file.rows)
+        rows = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
+        vectors = model.embed(rows.column(TEXT).to_pylist(), progress=inner)
+        embedded = pa.RecordBatch.from_arrays([*rows.columns, vector_array(vectors)], schema=schema)
         with (
             replace_file(paths[number]) as writing,
             pa.OSFile(str(writing), "wb") as sink,
@@ -138,6 +131,15 @@ def _finish(
         ):
             writer.write_batch(embedded)
         yield paths[number]
+
+
+def _within(progress: Progress, *, start: int, rows: int, total_rows: int) -> Progress:
+    """The progress of embedding one part, as progress through the whole file."""
+
+    def report(done: int, total: int | None = None, *, note: str = "") -> None:
+        progress(start + done * rows // (total or rows), total_rows)
+
+    return report
 
 
 def _is_whole(path: Path) -> bool:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.embed import ray_corpus
+from tercet.embed.ray_corpus import FileCorpus
+from tercet.embed.ray_records import PartRecord, PartRecords
+from tercet.embed.ray_survey import open_file
+from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
-from tercet.search import ray_corpus
-from tercet.search.embed_files import Folder
-from tercet.search.ray_corpus import Corpus
-from tercet.search.ray_survey import look_through
-from tercet.search.ray_work import Record, Work
 
 ROWS = {"a.csv": 23, "b/c.jsonl": 10, "b/d.parquet": 41}
 
@@ -35,9 +35,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [f"{folder}/a.csv", f"{folder}/b/c.jsonl", f"{folder}/b/d.parquet"]
 
 
-def corpus_of(sources: list[str]) -> Corpus:
-    files = [look_through(source, column=None, id_column=None) for source in sources]
-    return Corpus.of(sources, files)
+def corpus_of(sources: list[str]) -> FileCorpus:
+    files = [open_file(source, column=None, id_column=None) for source in sources]
+    return FileCorpus.of(sources, files)
 
 
 @given(data=st.data(), size=st.integers(1, 60), read=st.integers(1, 5))
@@ -47,7 +47,7 @@ def test_any_parts_can_be_read_alone(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray_corpus, "SMALLEST", size)
-        patch.setattr(ray_corpus, "PARTS_A_READ", read)
+        patch.setattr(ray_corpus, "PARTS_PER_SHARE", read)
         corpus = corpus_of([sources[0], sources[2]])
         counts = corpus.parts()
         wanted = data.draw(st.sets(st.integers(0, len(counts) - 1)))
@@ -77,7 +77,7 @@ def test_columns_of_all_files_go_together(sources: list[str]) -> None:
 def test_columns_that_do_not_go_together_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,price\na,1\n")
     (tmp_path / "b.csv").write_text("text,price\nb,cheap\n")
-    with pytest.raises(TercetError, match=r"b\.csv: its columns do not go with those of .*a\.csv"):
+    with pytest.raises(TercetError, match=r"b\.csv: its columns do not match those of .*a\.csv"):
         corpus_of([f"{tmp_path}/a.csv", f"{tmp_path}/b.csv"])
 
 
@@ -85,39 +85,39 @@ def test_a_mistake_in_a_fetched_file_names_where_it_came_from(tmp_path: Path) ->
     (tmp_path / "a.csv").write_text("")
     source = f"file://{tmp_path}/a.csv"
     with pytest.raises(TercetError, match=source):
-        look_through(source, column=None, id_column=None)
+        open_file(source, column=None, id_column=None)
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
-    folder = Folder.at(str(tmp_path / "work"))
-    made = Work(folder, data=folder)
+def work(tmp_path: Path) -> PartRecords:
+    folder = SharedFolder.at(str(tmp_path / "work"))
+    made = PartRecords(folder, data=folder)
     made.open(corpus="x", model="y")
     return made
 
 
-def test_a_part_counts_once_its_record_is_there(work: Work) -> None:
-    record = Record(3, rows=5, skipped=1, files={"f": work.data.write("f", b"vectors")})
-    assert work.whole(3) is None
+def test_a_part_counts_once_its_record_is_there(work: PartRecords) -> None:
+    record = PartRecord(3, rows=5, skipped=1, files={"f": work.data.write("f", b"vectors")})
+    assert work.intact(3) is None
     work.finish(record)
-    assert work.whole(3) == record
+    assert work.intact(3) == record
     assert work.recorded() == [3]
 
 
 @pytest.mark.parametrize("damage", ["record", "file", "missing"])
-def test_a_damaged_part_does_not_count(work: Work, damage: str) -> None:
-    work.finish(Record(3, rows=5, skipped=1, files={"f": work.data.write("f", b"vectors")}))
+def test_a_damaged_part_does_not_count(work: PartRecords, damage: str) -> None:
+    work.finish(PartRecord(3, rows=5, skipped=1, files={"f": work.data.write("f", b"vectors")}))
     if damage == "record":
         work.folder.write("00000003.json", b'{"part": 3, "ro')
     elif damage == "file":
         work.data.write("f", b"vectorz")
     else:
         work.data.remove_file("f")
-    assert work.whole(3) is None
+    assert work.intact(3) is None
 
 
-def test_records_of_other_work_are_dropped(work: Work) -> None:
-    work.finish(Record(0, rows=1, skipped=0, files={}))
+def test_records_of_other_work_are_dropped(work: PartRecords) -> None:
+    work.finish(PartRecord(0, rows=1, skipped=0, files={}))
     assert not work.open(corpus="x", model="y")
     assert work.recorded() == [0]
     assert work.open(corpus="x", model="z")

@@ -1,8 +1,8 @@
 """The work folder of the Ray engine: which parts are finished, so that none is embedded twice.
 
-A part is finished when its record lies there: a JSON file, written last and as a whole, that names
-the files of the part. Those carry names of their own, so that a process that was thought dead
-cannot spoil what another has written meanwhile.
+A part is finished when its record exists: a JSON file, written last and atomically, that names the
+files of the part. File names are unique, so that a process that was thought dead cannot overwrite
+what another one has written.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tercet.search.embed_files import Folder
+from tercet.embed.shared_files import SharedFolder
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PartRecord:
     """A finished part.
 
-    rows, skipped: rows that were embedded, and rows that were left out for having no text
-    files: sha256 of each of its files, by name
-    fragment: what Lance must know of it, as JSON; None for Parquet
+    rows, skipped: rows that were embedded, and rows skipped because they have no text
+    files: sha256 of each file, by name
+    fragment: Lance's metadata of the part as JSON; None for Parquet
     """
 
     part: int
@@ -35,14 +35,14 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The records of a run, beside its output, and the folder that holds the parts' files."""
+class PartRecords:
+    """The records of all parts in a folder, and the folder of the parts' files."""
 
-    folder: Folder
-    data: Folder
+    folder: SharedFolder
+    data: SharedFolder
 
     def open(self, **made_from: Any) -> bool:
-        """Begin or go on; what was made from something else is dropped, and then this is true."""
+        """Start or resume. Returns whether parts of other inputs were there and are dropped."""
         key = hashlib.sha256(json.dumps([FORMAT, made_from], sort_keys=True).encode()).hexdigest()
         names = self.folder.names()
         if _MANIFEST in names and _parsed(self.folder.read(_MANIFEST)).get("key") == key:
@@ -52,27 +52,27 @@ class Work:
         return bool(names)
 
     def recorded(self) -> list[int]:
-        """Parts that have a record."""
+        """The parts that have a record."""
         stems = [name.removesuffix(".json") for name in self.folder.names() if name != _MANIFEST]
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
-    def record(self, part: int) -> Record | None:
-        """What is known of a part; None where it is not finished or its record is damaged."""
+    def record(self, part: int) -> PartRecord | None:
+        """The record of a part; None if it is unfinished or its record is damaged."""
         try:
-            return Record(**_parsed(self.folder.read(_name(part))))
+            return PartRecord(**_parsed(self.folder.read(_name(part))))
         except (FileNotFoundError, TypeError):
             return None
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: PartRecord) -> None:
         self.folder.write(_name(record.part), json.dumps(asdict(record)).encode())
 
-    def whole(self, part: int) -> Record | None:
-        """The record of a part whose files are all as they were written."""
-        found = self.record(part)
-        if found is None or found.part != part:
+    def intact(self, part: int) -> PartRecord | None:
+        """The record of a part if all its files are as they were written."""
+        record = self.record(part)
+        if record is None or record.part != part:
             return None
-        kept = all(self.data.sha256(name) == sha256 for name, sha256 in found.files.items())
-        return found if kept else None
+        intact = all(self.data.sha256(name) == sha256 for name, sha256 in record.files.items())
+        return record if intact else None
 
     def forget(self, part: int) -> None:
         self.folder.remove_file(_name(part))
@@ -84,7 +84,7 @@ def _name(part: int) -> str:
 
 def _parsed(content: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(content)
+        parsed = json.loads(content)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tercet.embed.shared_files import SharedFolder, fetched, find_files, replace_shared_file
 from tercet.errors import TercetError
-from tercet.search.embed_files import Folder, fetched, find_files, written_whole
 
 
 def test_a_folder_stands_for_its_files_of_rows_in_order(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_what_is_half_written_never_shows(tmp_path: Path, scheme: str) -> None:
     out.write_bytes(b"old")
 
     def interrupt() -> None:
-        with written_whole(f"{scheme}{out}") as stream:
+        with replace_shared_file(f"{scheme}{out}") as stream:
             stream.write(b"half")
             raise KeyboardInterrupt
 
@@ -56,13 +56,13 @@ def test_what_is_half_written_never_shows(tmp_path: Path, scheme: str) -> None:
         interrupt()
     assert [path.name for path in tmp_path.iterdir()] == ["out.npy"]
     assert out.read_bytes() == b"old"
-    with written_whole(f"{scheme}{out}") as stream:
+    with replace_shared_file(f"{scheme}{out}") as stream:
         stream.write(b"whole")
     assert out.read_bytes() == b"whole"
 
 
 def test_folders_tell_names_and_sums(tmp_path: Path) -> None:
-    folder = Folder.at(str(tmp_path)) / "deep/er"
+    folder = SharedFolder.at(str(tmp_path)) / "deep/er"
     assert folder.names() == []
     written = folder.write("a", b"content")
     assert folder.names() == ["a"]

@@ -1,4 +1,4 @@
-"""Vectors as one file: Parquet with all columns, or a bare npy array; whole or not there at all."""
+"""Vectors as one file: Parquet with all columns, or an npy array; complete or absent."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.stream import VECTOR
-from tercet.errors import TercetError
-from tercet.search.embed_files import is_uri, written_whole
+from tercet.embed.shared_files import is_uri, replace_shared_file
+from tercet.errors import ArgumentError, TercetError
 
 PARQUET, ARRAY = ".parquet", ".npy"
 
 
 def check_output(out: str) -> None:
-    """Raise unless a file of vectors may be written there."""
+    """Raise unless vectors can be written there."""
     if PurePosixPath(out).suffix not in (PARQUET, ARRAY):
-        raise TercetError(f"--out {out}: give FILE{PARQUET} or FILE{ARRAY}.")
+        raise ArgumentError(f"`out` {out}: give FILE{PARQUET} or FILE{ARRAY}.")
     if is_uri(out):
         return
     if Path(out).is_dir():
-        raise TercetError(f"--out {out}: is a folder; give FILE{PARQUET} or FILE{ARRAY}.")
+        raise ArgumentError(f"`out` {out}: is a folder; give FILE{PARQUET} or FILE{ARRAY}.")
     if not Path(out).absolute().parent.is_dir():
-        raise TercetError(f"--out {out}: its folder does not exist.")
+        raise ArgumentError(f"`out` {out}: its folder does not exist.")
 
 
 def is_array(out: str) -> bool:
-    """Whether vectors alone are wanted, not the other columns."""
+    """Whether only the vectors are written, without the other columns."""
     return PurePosixPath(out).suffix == ARRAY
 
 
 def write_vectors(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, out: str
 ) -> None:
-    """Write batches that hold the schema's columns, `rows` in all, one after the other."""
+    """Write batches that have the schema's columns, `rows` rows in all."""
     write = _write_array if is_array(out) else _write_parquet
     try:
-        with written_whole(out) as stream:
+        with replace_shared_file(out) as stream:
             written = write(stream, batches, schema, rows)
             if written != rows:
-                raise TercetError(f"{out}: {written} rows came instead of {rows}.")
+                raise TercetError(f"{out}: {written} rows were embedded instead of {rows}.")
     except OSError as error:
         raise TercetError(
-            f"{out}: cannot be written ({error.strerror or error}); all vectors are kept beside "
-            "it, and the same command goes on from there."
+            f"{out}: cannot be written ({error.strerror or error}); the vectors are kept in "
+            f"{out}.work, and running it again resumes from there."
         ) from error
 
 
@@ -56,7 +56,7 @@ def _write_parquet(
 ) -> int:
     written = 0
     texts = [name for name in schema.names if name != VECTOR]
-    # Vectors hold no value twice: a dictionary of them would only cost time.
+    # Values in vectors hardly repeat: a dictionary would only cost time.
     with pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=texts) as writer:
         for batch in batches:
             writer.write_batch(batch.cast(schema))
