@@ -493,7 +493,7 @@ def unknown_option(bench: Bench) -> Arguments:
     return bench.train(devise="cpu")
 
 
-@bad("is no model")
+@bad("is not a model")
 def evaluate_no_model(bench: Bench) -> Arguments:
     return ["evaluate", bench.data, "--data", bench.data]
 
@@ -614,7 +614,7 @@ def export_in_an_unknown_form(bench: Bench) -> Arguments:
     return ["export", bench.model, "--out", bench.out, "--format", "tarball"]
 
 
-@bad("is no model")
+@bad("is not a model")
 def export_no_model(bench: Bench) -> Arguments:
     return ["export", bench.data, "--out", bench.out]
 
