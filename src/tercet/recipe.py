@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
@@ -262,7 +262,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise TercetError(
+        raise ArgumentError(
             f"`overrides` {override}: write it as KEY=VALUE, such as stages.0.epochs=1."
         )
     node: Any = tree
@@ -274,7 +274,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     elif isinstance(node, dict):
         node[last] = _value(text)
     else:
-        raise TercetError(f"`overrides` {override}: `{path[-2]}` is a value and has no keys.")
+        raise ArgumentError(f"`overrides` {override}: `{path[-2]}` is a value and has no keys.")
 
 
 def _descend(node: Any, part: str, override: str) -> Any:
@@ -282,7 +282,7 @@ def _descend(node: Any, part: str, override: str) -> Any:
         return node[_position(node, part, override)]
     if isinstance(node, dict):
         return node.setdefault(part, {})
-    raise TercetError(f"`overrides` {override}: `{part}` is inside a value that has no keys.")
+    raise ArgumentError(f"`overrides` {override}: `{part}` is inside a value that has no keys.")
 
 
 def _position(items: list[Any], part: str, override: str) -> int:
@@ -293,7 +293,7 @@ def _position(items: list[Any], part: str, override: str) -> int:
     if part.isdecimal() and int(part) < len(items):
         return int(part)
     named = f" nor one of the names {', '.join(names)}" if names else ""
-    raise TercetError(
+    raise ArgumentError(
         f"`overrides` {override}: `{part}` is not a number from 0 to {len(items) - 1}{named}."
     )
 

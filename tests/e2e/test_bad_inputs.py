@@ -539,7 +539,7 @@ def predict_with_a_plain_encoder(bench: Bench) -> Arguments:
     return bench.predict("sentiment", "--text", "fine", model=bench.encoder)
 
 
-@bad("pairs need two", "3")
+@bad("a pair needs two", "3")
 def predict_one_text_too_many(bench: Bench) -> Arguments:
     return bench.predict("paraphrase", *["--text", "fine"] * 3)
 
