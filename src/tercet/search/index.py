@@ -126,7 +126,7 @@ class Index:
 
     def count(self, where: str | None = None) -> int:
         """The number of rows, or of rows that a condition holds for."""
-        with lance_errors(self.folder):
+        with lance_errors(self.folder, where):
             return int(self._dataset.count_rows(where))
 
     def refresh(self) -> None:
@@ -176,7 +176,7 @@ class Index:
                 f"{self.folder}: has vectors of another width than the query's "
                 f"{list(vectors.shape)}; search with the model {self.model_name}."
             )
-        with lance_errors(self.folder):
+        with lance_errors(self.folder, where):
             tables = self._find(vectors, top, where)
         return [hits_of(table) for table in tables]
 
