@@ -5,7 +5,7 @@
     model = tercet.load("runs/best/model")
     model.embed(["a sentence"])
 
-Importing this is cheap: torch and the rest come in when a name that needs them is first used.
+Importing it is cheap: torch and the rest are imported when a name that needs them is first used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOMES = {
     "load": "tercet.model",
 }
 
-# Hidden from type checkers, which would take any attribute for real.
+# Hidden from type checkers, which would accept any attribute.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
@@ -42,4 +42,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

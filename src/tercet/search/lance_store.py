@@ -91,7 +91,7 @@ def lance_errors(folder: str, where: str | None = None) -> Iterator[None]:
             raise
         reason = _reason(error)
         if where is not None and not reason.startswith((FULL, MISSING)):
-            raise ArgumentError(f"`where` {shorten(where)!r}: {reason}.") from error
+            raise ArgumentError(f"`where` {shorten(where)!r} cannot be used: {reason}.") from error
         raise TercetError(f"{folder}: {reason}.") from error
 
 
