@@ -172,8 +172,8 @@ def test_the_relative_bias_equals_that_of_transformers():
     bias = RelativeBias(buckets=32, heads=4, positions=514)
     bias.table.weight = their.relative_attention_bias.weight
     for span in (1, 2, 37, 400, 520):
-        wanted = their.compute_position_bias(torch.zeros(1, span, 8))[0]
-        assert torch.equal(bias(span), wanted)
+        expected = their.compute_position_bias(torch.zeros(1, span, 8))[0]
+        assert torch.equal(bias(span), expected)
 
 
 def test_dropout_works_in_training_alone(tiny, sentences):
@@ -186,8 +186,8 @@ def test_dropout_works_in_training_alone(tiny, sentences):
     assert torch.equal(first, encoder(here))
     encoder.eval()
     assert torch.equal(encoder(here), encoder(here))
-    silent = load_encoder(tiny, dropout=0.0, attention_dropout=0.0)
-    torch.testing.assert_close(silent(here), encoder(here), atol=1e-5, rtol=0)
+    without_dropout = load_encoder(tiny, dropout=0.0, attention_dropout=0.0)
+    torch.testing.assert_close(without_dropout(here), encoder(here), atol=1e-5, rtol=0)
     attention_alone = load_encoder(tiny, dropout=0.0, attention_dropout=0.3)
     assert not torch.equal(attention_alone(here), attention_alone(here))
 

@@ -50,9 +50,9 @@ def test_their_names_and_shapes_are_those_of_transformers(encoder):
     model = getattr(transformers, f"{kind}Model")(
         getattr(transformers, f"{kind}Config")(**config.to_json())
     )
-    wanted = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
     ours = to_hugging_face(encoder.state_dict(), config.architecture)
-    assert {name: tensor.shape for name, tensor in ours.items()} == wanted
+    assert {name: tensor.shape for name, tensor in ours.items()} == expected
 
 
 def test_prefixes_old_norms_heads_and_buffers_are_known():

@@ -21,8 +21,8 @@ TEXTS = st.sampled_from(
 
 @pytest.fixture(params=["tiny_encoder", "tiny_mpnet"])
 def folder(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(request.param)
-    return found
+    path: Path = request.getfixturevalue(request.param)
+    return path
 
 
 @settings(
@@ -35,11 +35,11 @@ def test_swapped_pairs_are_pairs_encoded_the_other_way_round(
     tokenizer, separators = Tokenizer.load(folder), read_config(folder).architecture.pair_separators
     tokens = DeviceTokens.from_host(tokenizer.encode_pairs(pairs, max_tokens=40), CPU)
     back = [(second, first) for first, second in pairs]
-    wanted = DeviceTokens.from_host(tokenizer.encode_pairs(back, max_tokens=40), CPU)
-    found = swapped(tokens, separators=separators)
-    assert found.ids.tolist() == wanted.ids.tolist()
-    assert found.types.tolist() == wanted.types.tolist()
-    assert torch.equal(swapped(found, separators=separators).ids, tokens.ids)
+    expected = DeviceTokens.from_host(tokenizer.encode_pairs(back, max_tokens=40), CPU)
+    result = swapped(tokens, separators=separators)
+    assert result.ids.tolist() == expected.ids.tolist()
+    assert result.types.tolist() == expected.types.tolist()
+    assert torch.equal(swapped(result, separators=separators).ids, tokens.ids)
 
 
 def test_rows_that_fill_a_shape_do_no_harm(folder: Path) -> None:
@@ -47,6 +47,6 @@ def test_rows_that_fill_a_shape_do_no_harm(folder: Path) -> None:
     pairs = tokenizer.encode_pairs([("a fine film", "no"), ("no", "a cat")], max_tokens=40)
     filled = padded(pairs, rows=6, total=len(pairs.ids) + 11, longest=8, filler=0)
     alone = swapped(DeviceTokens.from_host(pairs, CPU), separators=separators)
-    found = swapped(DeviceTokens.from_host(filled, CPU), separators=separators)
-    assert torch.equal(found.ids[: len(alone.ids)], alone.ids)
-    assert torch.equal(found.types[: len(alone.ids)], alone.types)
+    result = swapped(DeviceTokens.from_host(filled, CPU), separators=separators)
+    assert torch.equal(result.ids[: len(alone.ids)], alone.ids)
+    assert torch.equal(result.types[: len(alone.ids)], alone.types)

@@ -13,6 +13,7 @@ from tercet.cli.options import (
     ColumnOption,
     EngineOption,
     ModelOption,
+    PluginOption,
     check_address,
 )
 from tercet.progress import Progress
@@ -36,6 +37,7 @@ def embed(
     column: ColumnOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Embed every row of a file, in its order. Run again after an interruption, it resumes.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import print_message, print_table, progress
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
 from tercet.files import write_text
 from tercet.progress import Progress
@@ -75,6 +75,7 @@ def evaluate(
             "and robustness; the others always read all.",
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.
 

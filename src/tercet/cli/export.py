@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from tercet.cli.console import print_message
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.options import MODEL_HELP, PluginOption
 
 
 def export(
@@ -18,6 +18,7 @@ def export(
         Literal["sentence-transformers", "onnx", "onnx-int8"],
         typer.Option("--format", help="The format to write."),
     ] = "sentence-transformers",
+    plugin: PluginOption = None,
 ) -> None:
     """Write a model in the format of another library.
 

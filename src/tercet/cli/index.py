@@ -15,6 +15,7 @@ from tercet.cli.options import (
     EngineOption,
     IdOption,
     ModelOption,
+    PluginOption,
     check_address,
 )
 from tercet.errors import TercetError
@@ -39,6 +40,7 @@ def index(
     id_column: IdOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Build an index of texts to search, or change one by id.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_message, print_table, progress
-from tercet.cli.options import TEXTS_HELP, ColumnOption, IdOption, ModelOption
+from tercet.cli.options import TEXTS_HELP, ColumnOption, IdOption, ModelOption, PluginOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def mine(
     model: ModelOption = None,
     column: ColumnOption = None,
     id_column: IdOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Find the closest pairs of a file, all pairs above a threshold, or groups of duplicates.
 

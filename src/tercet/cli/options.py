@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -30,6 +31,26 @@ EngineOption = Annotated[
 AddressOption = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="The Ray cluster; default: a new one on this machine."),
+]
+
+
+def _load_plugins(files: list[Path] | None) -> list[Path] | None:
+    if files:
+        from tercet.plugins import load_plugin
+
+        for file in files:
+            load_plugin(file)
+    return files
+
+
+PluginOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py",
+        help="A Python file that registers parts of your own; may be repeated.",
+        callback=_load_plugins,
+        is_eager=True,
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from tercet.cli.options import ModelOption
+from tercet.cli.options import ModelOption, PluginOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def predict(
         list[str] | None,
         typer.Option(metavar="NAME", help="A text column of FILE; give it twice for pairs."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Predict one task for sentences or pairs, as JSON lines.
 

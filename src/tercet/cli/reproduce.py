@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import print_message
+from tercet.cli.options import PluginOption
 
 if TYPE_CHECKING:
     from tercet.reproduce.runs import Outcome
@@ -37,6 +38,7 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
 

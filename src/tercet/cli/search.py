@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_table
-from tercet.cli.options import IndexModelOption
+from tercet.cli.options import IndexModelOption, PluginOption
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
@@ -28,6 +28,7 @@ def search(
         typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode."),
     ] = 0,
     model: IndexModelOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Find the nearest texts of an index: a table on a terminal, JSON lines in a pipe.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
 
 
@@ -60,6 +60,7 @@ def serve(
         float, _option("max-wait", "Seconds of queued work; beyond, status 429.", min=0.01)
     ] = 5.0,
     timeout: Annotated[float, _option("timeout", "Seconds per request.", min=0.1)] = 30.0,
+    plugin: PluginOption = None,
 ) -> None:
     """Serve a model with the APIs of OpenAI, text-embeddings-inference and Tercet, and a web page.
 

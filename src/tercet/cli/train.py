@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tercet.cli.console import print_message, progress
+from tercet.cli.options import PluginOption
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write curves into the run folder too.")
     ] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Train a recipe and leave a run folder: metrics, checkpoints and the model.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tercet.embed.ray_corpus import FileCorpus, Share
 from tercet.embed.ray_records import PartRecord, PartRecords
 from tercet.embed.schema import vector_array
 from tercet.errors import TercetError
+from tercet.plugins import load_plugin, loaded_plugins
 from tercet.progress import Progress
 
 READERS_PER_MACHINE = 2
@@ -41,6 +42,7 @@ class PartsTask:
     """What an embedding process needs to know.
 
     skip_empty: skip rows without text
+    plugins: files to import before the model is loaded
     """
 
     model: str | None
@@ -48,6 +50,7 @@ class PartsTask:
     records: PartRecords
     sink: Sink
     skip_empty: bool
+    plugins: list[str] = field(default_factory=loaded_plugins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Embedder:
     def __init__(self, task: PartsTask) -> None:
         from tercet.model import load
 
+        for file in task.plugins:
+            load_plugin(file)
         self.task = task
         self.model = load(task.model)
         local_hash = Identity.of(self.model).hash

@@ -11,6 +11,7 @@ from tercet.data.layouts import split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
+from tercet.specs.parts import Part
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each mode, of each metric; None is undefined."""
@@ -36,6 +37,16 @@ class ModelInfo(Spec):
 
     widths: list[Count] | None = None
     """How many first numbers of a vector serve alone, besides all of them."""
+
+    @property
+    def plugins(self) -> dict[str, str]:
+        """The parts that users' own files define, such as `head maxout`, with the file's name."""
+        modes = [spec for task in self.tasks.values() for spec in task.modes.values()]
+        parts: list[Part] = [part for spec in modes for part in (spec.head, spec.objective) if part]
+        files = {
+            f"{part.registry.sort} {part.kind}": part.registry.plugin(part.kind) for part in parts
+        }
+        return {part: file for part, file in files.items() if file is not None}
 
     @model_validator(mode="after")
     def _likes_have_heads(self) -> Self:
@@ -96,6 +107,10 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         )
     if info.recipe is not None:
         lines.append(f"- Recipe: {info.recipe}.")
+    lines += [
+        f"- It uses the {part} of {file}: load that plugin first."
+        for part, file in info.plugins.items()
+    ]
     return "\n".join(lines)
 
 

@@ -24,5 +24,5 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * _LEVELS)
         words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
         levels = words.view(torch.int16)[: input.numel()].view(input.shape)
-        kept = (levels >= dropped - _LEVELS // 2).to(input.dtype)
-        return input * kept.mul_(_LEVELS / (_LEVELS - dropped))
+        factors = (levels >= dropped - _LEVELS // 2).to(input.dtype)
+        return input * factors.mul_(_LEVELS / (_LEVELS - dropped))

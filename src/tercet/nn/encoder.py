@@ -25,7 +25,7 @@ class Encoder(nn.Module):
 
     A new encoder has random weights; `tercet.nn.folder.load_encoder` reads trained ones.
 
-    Its parts are run by `forward`, all but the feed-forward ones: torch's own call looks for
+    Its parts are called by `forward`, except the feed-forward ones: torch's own call looks for
     hooks, which takes a twentieth of a single sentence's time.
     """
 
@@ -49,7 +49,7 @@ class Encoder(nn.Module):
 
     @contextmanager
     def replaced(self, forward: Callable[[DeviceTokens], Tensor | None]) -> Iterator[None]:
-        """Let `forward` take the batches that it can, inside; it gives None for the others."""
+        """Inside, `forward` replaces the plain layers, except for batches where it returns None."""
         self._replaced = forward
         try:
             yield
@@ -67,8 +67,8 @@ class Encoder(nn.Module):
                 f"a row has {tokens.longest} tokens; this encoder takes"
                 f" {self.config.max_tokens} at most"
             )
-        if self._replaced is not None and (found := self._replaced(tokens)) is not None:
-            return found
+        if self._replaced is not None and (hidden := self._replaced(tokens)) is not None:
+            return hidden
         plan = tokens.plan
         hidden = self.embeddings.forward(tokens)
         inputs = AttentionInputs.prepare(
@@ -91,7 +91,7 @@ class Encoder(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Word, position and, where the encoder knows them, token type embeddings."""
+    """Word, position and, where the encoder has them, token type embeddings."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, tokens: DeviceTokens) -> Tensor:
-        """tokens -> [total, width], in the order of attention's plan."""
+        """tokens -> [total, width], in the order of the attention plan."""
         order = tokens.plan.order
         ids, positions, types = (
             indices if order is None else indices.index_select(0, order)
@@ -118,7 +118,7 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each with dropout, a residual and a norm after it."""
+    """Attention and feed-forward, each followed by dropout, a residual and a norm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Layer(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow: [total, width] -> [total, width]."""
+    """Expand, activate, contract: [total, width] -> [total, width]."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class FeedForward(nn.Module):
         return self.contract.forward(self.neurons(hidden))
 
     def neurons(self, hidden: Tensor) -> Tensor:
-        """What the neurons answer: [total, width] -> [total, feed_forward]."""
+        """The activated neurons: [total, width] -> [total, feed_forward]."""
         return _activate(self.expand.forward(hidden), self.activation)
 
 
@@ -173,7 +173,7 @@ def _activate(hidden: Tensor, activation: Activation) -> Tensor:
 
 
 def initialise(module: nn.Module) -> None:
-    """Weights as BERT starts them."""
+    """Initialise weights as BERT does."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=_INITIAL_SPREAD)
     if isinstance(module, nn.Linear):
@@ -181,6 +181,6 @@ def initialise(module: nn.Module) -> None:
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:
-    """The type in which linear layers answer, autocast or not."""
+    """The type of what linear layers return, with or without autocast."""
     device = weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

@@ -19,7 +19,7 @@ from tercet.nn.launches import LONGEST, Launches, Norm, gelu, gelu_backward
 
 
 def fused(encoder: Encoder) -> FusedEncoder | None:
-    """The fused forward and backward of an encoder that trains, where there is one."""
+    """The fused forward and backward of an encoder; None where it does not train or fit."""
     config = encoder.config
     is_served = config.architecture.fused and config.activation == "gelu"
     fits = is_served and config.width // config.heads in (16, 32, 64, 128)
@@ -27,60 +27,47 @@ def fused(encoder: Encoder) -> FusedEncoder | None:
 
 
 class FusedEncoder:
-    """An encoder's forward and backward, for as long as its weights are trained."""
+    """An encoder's forward and backward while its weights train."""
 
     def __init__(self, encoder: Encoder, *, dtype: torch.dtype = torch.bfloat16) -> None:
         self.encoder = encoder
-        self.layers = [_HalfLayer.of(cast(Layer, layer), dtype) for layer in encoder.layers]
+        self.layers = [_HalfLayer(cast(Layer, layer), dtype) for layer in encoder.layers]
         self.dtype = dtype
         self.refresh()
 
     def refresh(self) -> None:
-        """Copy the weights, after they have changed."""
-        pairs = [pair for layer in self.layers for pair in layer.copies()]
-        torch._foreach_copy_([half for half, _ in pairs], [whole.detach() for _, whole in pairs])
+        """Copy the weights again after a change."""
+        copies = [copy for layer in self.layers for copy in layer.copies]
+        wholes = [whole.detach() for layer in self.layers for whole in layer.wholes()]
+        torch._foreach_copy_(copies, wholes)
 
     def __call__(self, tokens: DeviceTokens) -> Tensor | None:
-        """tokens -> hidden states [total, width] in half precision; None for too long ones."""
+        """tokens -> hidden states [total, width] in half precision; None if a row is too long."""
         encoder = self.encoder
         if not 0 < tokens.longest <= LONGEST:
             return None
         span = -(-tokens.longest // 8) * 8
         relative = encoder.relative_bias(span) if encoder.relative_bias is not None else None
-        # Its own gradient is added in backward; it only tells autograd that there is one.
+        # Backward adds its gradient itself; it only makes autograd call backward.
         anchor = next(parameter for parameter in encoder.parameters() if parameter.requires_grad)
         hidden: Tensor = _Forward.apply(self, tokens, relative, anchor)  # type: ignore[no-untyped-call]
         return hidden
 
 
-@dataclass(frozen=True, slots=True)
 class _HalfLayer:
-    """A layer and copies of what its matrix products read."""
+    """A layer, and half-precision copies of what its matrix products read."""
 
-    layer: Layer
-    qkv: Tensor
-    qkv_bias: Tensor
-    output: Tensor
-    expand: Tensor
-    contract: Tensor
+    def __init__(self, layer: Layer, dtype: torch.dtype) -> None:
+        self.layer = layer
+        self.copies = [torch.empty_like(whole, dtype=dtype) for whole in self.wholes()]
+        self.qkv, self.qkv_bias, self.output, self.expand, self.contract = self.copies
 
-    @classmethod
-    def of(cls, layer: Layer, dtype: torch.dtype) -> _HalfLayer:
-        attention, forward = layer.attention, layer.feed_forward
-        wholes = (
-            *(attention.qkv.weight, attention.qkv.bias, attention.output.weight),
-            *(forward.expand.weight, forward.contract.weight),
-        )
-        return cls(layer, *(torch.empty_like(whole, dtype=dtype) for whole in wholes))
-
-    def copies(self) -> list[tuple[Tensor, Tensor]]:
+    def wholes(self) -> list[Tensor]:
+        """What the copies are of, in their order."""
         attention, forward = self.layer.attention, self.layer.feed_forward
         return [
-            (self.qkv, attention.qkv.weight),
-            (self.qkv_bias, attention.qkv.bias),
-            (self.output, attention.output.weight),
-            (self.expand, forward.expand.weight),
-            (self.contract, forward.contract.weight),
+            *(attention.qkv.weight, attention.qkv.bias, attention.output.weight),
+            *(forward.expand.weight, forward.contract.weight),
         ]
 
 

@@ -14,7 +14,7 @@ from tercet.nn.architectures.record import Architecture
 
 
 def to_hugging_face(state: Mapping[str, Tensor], architecture: Architecture) -> dict[str, Tensor]:
-    """Our state dict under Hugging Face's names; joined tensors are split, none share memory."""
+    """Our state dict under Hugging Face's names, copied; concatenated tensors are split."""
     theirs: dict[str, Tensor] = {}
     for name, tensor in state.items():
         names = _their_names(name, architecture)
@@ -92,7 +92,7 @@ def _checked(
     if tuple(tensor.shape) != shape:
         raise TercetError(
             f"{file}: tensor {name!r} has shape {list(tensor.shape)};"
-            f" config.json asks for {list(shape)}"
+            f" config.json requires {list(shape)}"
         )
     if not tensor.is_floating_point():
         raise TercetError(

@@ -46,9 +46,9 @@ class Template:
         A row keeps at most `max_tokens` tokens, special ones included.
         """
         starts, held, lengths = _extents(pieces, rows)
-        kept = np.minimum(held, _room(self.one, max_tokens))
-        ids = [(pieces.ids, starts, kept)]
-        return _assemble(self.one, ids, truncated=int(np.count_nonzero(kept < lengths)))
+        kept_lengths = np.minimum(held, _room(self.one, max_tokens))
+        ids = [(pieces.ids, starts, kept_lengths)]
+        return _assemble(self.one, ids, truncated=int(np.count_nonzero(kept_lengths < lengths)))
 
     def pair(
         self, first: Pieces, second: Pieces, rows: Rows | None = None, *, max_tokens: int
@@ -65,10 +65,10 @@ class Template:
         starts, held, lengths = _extents(first, rows)
         other_starts, other_held, other_lengths = _extents(second, rows)
         room = _room(self.two, max_tokens)
-        kept, other_kept = longest_first(lengths, other_lengths, room=room)
-        kept, other_kept = np.minimum(kept, held), np.minimum(other_kept, other_held)
-        cut = (kept < lengths) | (other_kept < other_lengths)
-        ids = [(first.ids, starts, kept), (second.ids, other_starts, other_kept)]
+        most, other_most = longest_first(lengths, other_lengths, room=room)
+        kept_lengths, other_kept = np.minimum(most, held), np.minimum(other_most, other_held)
+        cut = (kept_lengths < lengths) | (other_kept < other_lengths)
+        ids = [(first.ids, starts, kept_lengths), (second.ids, other_starts, other_kept)]
         return _assemble(self.two, ids, truncated=int(np.count_nonzero(cut)))
 
 
@@ -130,11 +130,11 @@ def _assemble(
     *,
     truncated: int,
 ) -> Tokens:
-    """Fill the slots of every row; texts: ids, starts [n] and kept [n] of each text."""
+    """Fill the slots of every row; texts: ids, starts [n] and kept lengths [n] of each text."""
     if len(texts[0][1]) == 1:
         return _assemble_row(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
-    lengths = sum((kept for _, _, kept in texts), start=np.full(len(texts[0][1]), special))
+    lengths = sum((text[2] for text in texts), start=np.full(len(texts[0][1]), special))
     offsets = offsets_of(lengths)
     ids = np.empty(offsets[-1], np.int32)
     types = np.empty(offsets[-1], np.int32)
@@ -144,11 +144,11 @@ def _assemble(
             ids[cursor], types[cursor] = slot.id, slot.type
             cursor += 1
             continue
-        source, starts, kept = texts[slot.text]
-        target = spans(cursor, kept)
-        ids[target] = source[spans(starts, kept)]
+        source, starts, kept_lengths = texts[slot.text]
+        target = spans(cursor, kept_lengths)
+        ids[target] = source[spans(starts, kept_lengths)]
         types[target] = slot.type
-        cursor += kept
+        cursor += kept_lengths
     longest = int(lengths.max(initial=0))
     return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
 
@@ -160,7 +160,7 @@ def _assemble_row(
     truncated: int,
 ) -> Tokens:
     """`_assemble` for one row, which needs no places of tokens among other rows."""
-    pieces = [ids[starts[0] : starts[0] + kept[0]] for ids, starts, kept in texts]
+    pieces = [ids[starts[0] : starts[0] + kept_lengths[0]] for ids, starts, kept_lengths in texts]
     filled = [[slot.id] if slot.text is None else pieces[slot.text] for slot in slots]
     ids = np.concatenate(filled, dtype=np.int32)
     types = np.repeat(np.array([slot.type for slot in slots], np.int32), list(map(len, filled)))

@@ -19,6 +19,9 @@ Rate = Annotated[float, Field(ge=0, lt=1, description="a number from 0 and below
 Epsilon = Annotated[float, Field(ge=0, description="a number from 0")]
 
 
+ARCHITECTURES: Registry[Architecture] = Registry("encoder architecture")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """One encoder architecture.
@@ -64,9 +67,10 @@ class Architecture:
     cuda_graphs: bool = False
     varlen: bool = False
     onnx: bool = False
+    registry: ClassVar[Registry[Architecture]] = ARCHITECTURES
 
-
-ARCHITECTURES: Registry[Architecture] = Registry("encoder architecture")
+    def kind_name(self) -> str:
+        return self.model_type
 
 
 class EncoderConfig(BaseModel):
