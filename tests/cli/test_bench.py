@@ -50,4 +50,4 @@ def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
     (scripts / "embed.py").write_text('"""Embedding."""', "utf-8")
     code, _, talk = bench("embd")
     assert code == 2
-    assert talk.strip() == "error: No benchmark is called 'embd': there are embed."
+    assert talk.strip() == "error: Unknown benchmark 'embd'; known are embed."

@@ -91,7 +91,8 @@ def lance_errors(folder: str, where: str | None = None) -> Iterator[None]:
             raise
         reason = _reason(error)
         if where is not None and not reason.startswith((FULL, MISSING)):
-            raise ArgumentError(f"`where` {shorten(where)!r} cannot be used: {reason}.") from error
+            sentence = f"`where` {shorten(where)!r} cannot be used: {reason}."
+            raise ArgumentError(sentence, "where") from error
         raise TercetError(f"{folder}: {reason}.") from error
 
 

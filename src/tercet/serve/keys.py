@@ -33,8 +33,8 @@ class Keys:
             entries += _lines(self._file)
         keys = [key for key in entries if key]
         if self.closed and not keys:
-            source = self._file if self._file is not None else "`listed_keys`"
-            raise ArgumentError(f"{source}: has no keys.")
+            source = self._file if self._file is not None else "TERCET_KEYS"
+            raise TercetError(f"{source}: has no keys.")
         self._digests = [_digest(key.encode()) for key in keys]
 
     def admit(self, header: bytes | None) -> bool:
@@ -52,7 +52,7 @@ def _lines(file: Path) -> list[str]:
     try:
         lines = file.read_text("utf-8").splitlines()
     except FileNotFoundError as error:
-        raise ArgumentError(f"{file}: does not exist; `keys` is a file of keys.") from error
+        raise ArgumentError(f"{file}: does not exist; `keys` is a file of keys.", "keys") from error
     except (OSError, UnicodeDecodeError) as error:
         raise TercetError(f"{file}: cannot be read as keys, one per line.") from error
     return [line.partition("#")[0].strip() for line in lines]

@@ -37,7 +37,8 @@ class Limits:
         """Raise if two limits contradict each other."""
         if self.tokens > model_tokens:
             raise ArgumentError(
-                f"`max_tokens` {self.tokens}: the model reads at most {model_tokens} tokens."
+                f"`max_tokens` {self.tokens}: the model reads at most {model_tokens} tokens.",
+                "max_tokens",
             )
         pairs = [
             ("max_inputs", self.inputs, "queue_inputs", self.queue_inputs),
@@ -52,5 +53,7 @@ class Limits:
                 value = low if name != "max_inputs" else self.inputs
                 raise ArgumentError(
                     f"`{name}` {value:g} contradicts `{other}` {high:g}: the second refuses what "
-                    "the first allows; lower the first or raise the second."
+                    "the first allows; lower the first or raise the second.",
+                    name,
+                    other,
                 )
