@@ -368,3 +368,16 @@ def test_headers_and_keys_give_the_same_figures(bundle: Any) -> None:
     assert {words.get(word, word): float(value) for word, value in figures} == (
         recipe.published or {}
     )
+
+
+def test_finding_a_bundled_recipe_reads_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = []
+    read_text = Path.read_text
+
+    def record(self: Path, *arguments: Any) -> str:
+        files.append(self.name)
+        return read_text(self, *arguments)
+
+    monkeypatch.setattr(Path, "read_text", record)
+    assert find_bundled("tercet/demo").parse().name == "tercet/demo"
+    assert files == ["demo.toml"]

@@ -150,7 +150,7 @@ class Service:
         self, pieces: Pieces, asked: Asked, *, inputs: int, reader: Reader | None = None
     ) -> Work:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + special(template.one)
+        full = pieces.lengths + special(template.single_slots)
         self._judge(full, asked, inputs=inputs)
         lengths = single_lengths(pieces, template=template, max_tokens=limit)
         asked.facts.tokens += int(lengths.sum())
@@ -158,7 +158,7 @@ class Service:
 
     def _pairs(self, first: Pieces, second: Pieces, *, asked: Asked, reader: Reader) -> Work:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + special(template.two)
+        full = first.lengths + second.lengths + special(template.pair_slots)
         self._judge(full, asked, inputs=len(full))
         lengths = pair_lengths(first, second, template=template, max_tokens=limit)
         asked.facts.tokens += int(lengths.sum())
