@@ -103,9 +103,10 @@ class Recipe(Spec):
                 raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
             _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
-            if stage.schedule.kind == "needs":
+            if stage.schedule.after_score is not None:
                 scored = self.scored_tasks(self.evaluation_of(stage))
-                _check_names(f"schedule `needs` of stage `{stage.name}`", training, scored)
+                where = f"schedule `{stage.schedule.kind}` of stage `{stage.name}`"
+                _check_names(where, training, scored)
         return self
 
     def _shared_layers(self) -> set[str]:

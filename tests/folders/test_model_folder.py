@@ -16,10 +16,10 @@ from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.specs import DataSpec, PoolingName, TaskSpec
+from tercet.specs import DataSpec, Pooling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
-POOLINGS: list[PoolingName] = ["cls", "pooler", "mean", "max"]
+POOLINGS: list[Pooling] = ["cls", "pooler", "mean", "max"]
 TEXTS = ["a film that is worth a look", "dull", "", "An hour too long, and then some! " * 9]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[3])]
 MLP = {"kind": "mlp", "hidden": [8]}
@@ -41,7 +41,7 @@ TASKS = {
 }
 
 
-def build(folder: Path, *, pooling: PoolingName = "mean", **facts: Any) -> Model:
+def build(folder: Path, *, pooling: Pooling = "mean", **facts: Any) -> Model:
     torch.manual_seed(1)
     network = Network(load_encoder(folder), pooling=pooling, tasks=TASKS)
     for parameter in network.parameters():

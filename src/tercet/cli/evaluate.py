@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import Report, print_table, progress, say
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.console import print_message, print_table, progress
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
 from tercet.files import write_text
+from tercet.progress import Progress
 
 if TYPE_CHECKING:
     from tercet.evaluate.evaluation import Evaluation, Suite
@@ -74,6 +75,7 @@ def evaluate(
             "and robustness; the others always read all.",
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.
 
@@ -110,8 +112,8 @@ def _measure(
     # What one of them has seen, none of them is measured by.
     leaking = next(filter(None, map(leaking_data, loaded)), None)
     found = []
-    for source, model in zip(sources, loaded, strict=True):
-        name = model_name(str(source))
+    for model in loaded:
+        name = model.name
         with progress(f"Measuring {name}" if len(loaded) > 1 else "Measuring") as report:
             found.append(
                 evaluate(
@@ -127,17 +129,8 @@ def _measure(
     return found
 
 
-def _tell(report: Report, what: str, done: int, total: int) -> None:
+def _tell(report: Progress, what: str, done: int, total: int) -> None:
     report(done, total, note=what)
-
-
-def model_name(source: str) -> str:
-    """What a model is called by: its folder, or the run's where that is called `model`."""
-    path = Path(source)
-    if not path.is_dir():
-        return source
-    resolved = path.resolve()
-    return resolved.parent.name if resolved.name == "model" else resolved.name
 
 
 def _suites(asked: list[SuiteName] | None) -> list[Suite]:
@@ -156,13 +149,13 @@ def _run_of(models: list[str] | None) -> Path | None:
 def _show(found: list[Evaluation]) -> None:
     for one in found:
         for line in one.notes:
-            say(line if len(found) == 1 else f"{one.model['name']}: {line}")
+            print_message(line if len(found) == 1 else f"{one.model['name']}: {line}")
     if len(found) == 1:
         _show_one(found[0])
     else:
         _show_side_by_side(found)
     for missed in dict.fromkeys(missed for one in found for missed in one.missing):
-        say(f"{missed.suite}: {missed.task} was not measured: {missed.file} is missing.")
+        print_message(f"{missed.suite}: {missed.task} was not measured: {missed.file} is missing.")
 
 
 def _show_one(found: Evaluation) -> None:
@@ -198,4 +191,4 @@ def _write(found: list[Evaluation], files: Mapping[str, Path | None], *, run: Pa
     for option, file in files.items():
         if file is not None:
             write_text(file, made[option]())
-            say(f"Wrote {file}.")
+            print_message(f"Wrote {file}.")

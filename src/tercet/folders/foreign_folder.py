@@ -12,10 +12,10 @@ from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts
 from tercet.network.network import Network
 from tercet.nn.config import CONFIG_FILE
 from tercet.nn.folder import load_encoder
-from tercet.specs import PoolingName
+from tercet.specs import Pooling
 from tercet.text.tokenizer import Tokenizer
 
-_MODES: dict[str, PoolingName] = {"cls": "cls", "mean": "mean", "max": "max"}
+_MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
 _LEGACY_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -87,7 +87,7 @@ def _inside(place: Any, path: Path) -> str:
     return place
 
 
-def _read_pooling(path: Path) -> PoolingName:
+def _read_pooling(path: Path) -> Pooling:
     settings = read_json_object(path)
     modes = settings.get("pooling_mode")
     if modes is None:

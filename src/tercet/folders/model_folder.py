@@ -7,7 +7,7 @@ heads.safetensors and tercet.json only by Tercet. Nothing is pickled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ import tercet
 from tercet.errors import TercetError
 from tercet.files import read_json_object, replace_folder, write_json, write_text
 from tercet.folders.model_card import ModelInfo, model_card
+from tercet.specs import HEADS, OBJECTIVES
 from tercet.text.tokenizer import Tokenizer
 
 # Torch is imported where it is needed: ONNX folders are read and written without it.
@@ -120,6 +121,8 @@ def write_info(path: Path, info: ModelInfo) -> None:
     described |= info.model_dump(mode="json", exclude_none=True)
     if info.metrics is not None:
         described["metrics"] = info.metrics  # None means undefined here
+    if info.plugins:
+        described["plugins"] = info.plugins
     write_json(path, described)
 
 
@@ -195,6 +198,7 @@ def read_info(path: Path) -> ModelInfo:
             "upgrade Tercet."
         )
     content.pop("tercet", None)
+    _check_plugins(path, content.pop("plugins", None) or {})
     try:
         return ModelInfo.model_validate(content)
     except ValidationError as error:
@@ -202,6 +206,18 @@ def read_info(path: Path) -> ModelInfo:
         key = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
         raise TercetError(f"{path}: `{key}`: {message}.") from error
+
+
+def _check_plugins(path: Path, plugins: Mapping[str, str]) -> None:
+    """Raise unless the parts of users' own that a model needs are registered."""
+    registries = {registry.sort: registry for registry in (HEADS, OBJECTIVES)}
+    for part, file in plugins.items():
+        sort, _, kind = part.partition(" ")
+        if sort not in registries or kind not in registries[sort]:
+            raise TercetError(
+                f"{path}: the model uses the {sort} `{kind}` of the plugin {file}, which is not "
+                "loaded; model folders never import code, so load that file yourself first."
+            )
 
 
 def _load_heads(network: Network, path: Path) -> None:

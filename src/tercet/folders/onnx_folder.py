@@ -53,7 +53,7 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
     try:
         from tercet.network.head_graph import head_graph
         from tercet.nn.onnx.encoder import encoder_graph
-        from tercet.nn.onnx.outliers import loudness
+        from tercet.nn.onnx.outliers import find_outliers
     except ImportError as error:
         if error.name != "onnx":
             raise
@@ -64,8 +64,8 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
     heads = {
         (task, mode): head_graph(network, task, mode) for task, mode in exported_heads(info.tasks)
     }
-    heard = loudness(network.encoder, tokenizer) if precision == "int8" else None
-    encoder = encoder_graph(network.encoder, pooling=info.pooling, loudness=heard)
+    outliers = find_outliers(network.encoder, tokenizer) if precision == "int8" else None
+    encoder = encoder_graph(network.encoder, pooling=info.pooling, outliers=outliers)
     with replace_model_folder(folder) as writing:
         _write_graph(writing / MODEL_FILE, encoder)
         (writing / HEADS_FOLDER).mkdir()

@@ -1,10 +1,9 @@
-"""Encoders in Hugging Face folders: config.json and safetensors; nothing is unpickled."""
+"""Encoders in Hugging Face folders: config.json and safetensors, never a pickle."""
 
 from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def load_encoder(
     config = read_config(folder).with_dropout(dropout=dropout, attention_dropout=attention_dropout)
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
-    config = replace(config, pooler=any(name.startswith("pooler.") for name in names))
+    config = config.replace(pooler=any(name.startswith("pooler.") for name in names))
     with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
     state = from_hugging_face(
@@ -47,9 +46,9 @@ def load_encoder(
 
 
 class Unfilled(TorchFunctionMode):
-    """New weights are not filled: they come from a file.
+    """New weights are not initialised: they come from a file.
 
-    Without this, filling weights that have no memory would import torch's compiler, for seconds.
+    Initialising weights without memory would import torch's compiler, which takes seconds.
     """
 
     def __torch_function__(
@@ -73,8 +72,8 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
     config = encoder.config
     tensors = to_hugging_face(encoder.state_dict(), config.architecture)
     fields = {key: value for key, value in config.to_json().items() if key != "dtype"}
-    kept_as = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
-    fields = dict(sorted({**fields, "torch_dtype": kept_as}.items()))
+    dtype = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
+    fields = dict(sorted({**fields, "torch_dtype": dtype}.items()))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -88,9 +87,9 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
 
 def save_tensors(tensors: dict[str, Tensor], file: Path) -> None:
-    """Write a safetensors file that whoever may read its neighbours may read.
+    """Write a safetensors file with the usual permissions.
 
-    By itself the library leaves one for its owner alone, and a server that runs as another user
+    The library itself makes it readable for its owner only, and a server that runs as another user
     could not load the model.
     """
     file.touch()
@@ -108,8 +107,8 @@ def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
         return index, _read_shards(index)
     if (folder / "pytorch_model.bin").exists():
         raise TercetError(
-            f"{folder} has only pytorch_model.bin, a pickle, which is never opened here: convert it"
-            " where you trust it with transformers'"
+            f"{folder} has only pytorch_model.bin, a pickle, which is never opened here:"
+            " if you trust it, convert it with transformers'"
             " AutoModel.from_pretrained(folder).save_pretrained(folder)"
         )
     raise TercetError(f"{folder} has no {WEIGHTS_FILE}; an encoder folder needs it")

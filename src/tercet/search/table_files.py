@@ -1,4 +1,4 @@
-"""Tables out: CSV, TSV, JSON lines or Parquet by the file's suffix, replaced whole."""
+"""Writing tables: CSV, TSV, JSON lines or Parquet by the file's suffix, replaced atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def check_suffix(path: Path) -> None:
-    """Raise unless the suffix says how to write the file."""
+    """Raise unless the suffix is one of a known format."""
     if path.suffix not in SUFFIXES:
         raise TercetError(
             f"{path}: unknown kind of file `{path.suffix}`; it can be {', '.join(SUFFIXES)}."
@@ -26,7 +26,7 @@ def check_suffix(path: Path) -> None:
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a table; the file appears when all of it is on the disk."""
+    """Write a table; the file appears once it is complete."""
     check_suffix(path)
     with replace_file(path) as writing:
         if path.suffix == ".jsonl":
@@ -39,7 +39,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """A JSON object a row; numbers in single precision as short as they are."""
+    """One JSON object per row; single-precision numbers with six decimals."""
     for batch in batches:
         short = [field.name for field in batch.schema if pa.types.is_float32(field.type)]
         for row in batch.to_pylist():

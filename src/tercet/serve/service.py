@@ -12,13 +12,14 @@ import numpy as np
 
 from tercet.errors import TercetError
 from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
-from tercet.model import Floats, Model, PairMode
+from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.work import Reader, Work
 from tercet.specs import Mode
 from tercet.text.tokens import Pieces
+from tercet.vectors import unit
 
 AT_ONCE = 2000
 """Characters that are tokenised sooner than a thread is woken for them."""
@@ -51,18 +52,20 @@ class Asked:
 
 @dataclass(slots=True)
 class Service:
-    """A model behind its batcher.
-
-    name: what clients call the model
-    """
+    """A model behind its batcher."""
 
     model: Model
-    name: str
     limits: Limits
     batcher: Batcher
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
+
+    @property
+    def names(self) -> list[str]:
+        """What clients may call the model, the usual name first."""
+        # Release 0.1 called the model that ships `tercet`.
+        return [self.model.name, *(["tercet"] if self.model.name == SHIPPED else [])]
 
     def check_count(self, count: int, name: str) -> None:
         """Refuse a request of too many inputs."""
@@ -185,10 +188,3 @@ class Service:
             'or ask with "truncate": true.',
             field=place,
         )
-
-
-def unit(vectors: Floats) -> Floats:
-    """Rows of length 1, as `Model.embed` gives them."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
-    return result

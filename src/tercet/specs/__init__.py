@@ -11,11 +11,10 @@ from tercet.specs.base import (
     Interval,
     Metric,
     Mode,
-    PoolingName,
+    Pooling,
     Positive,
     Share,
     Spec,
-    Surgery,
 )
 from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
 from tercet.specs.heads import (
@@ -51,13 +50,14 @@ from tercet.specs.objectives import (
 from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats
 from tercet.specs.scaling import Scaling, Scalings
+from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import (
     CheckpointSpec,
     EvaluationSpec,
     OptimiserSpec,
-    ScheduleSpec,
     StageSpec,
 )
+from tercet.specs.surgeries import SURGERIES, Surgery
 from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
@@ -65,6 +65,8 @@ __all__ = [
     "HEADS",
     "MASKED_WORDS",
     "OBJECTIVES",
+    "SCHEDULES",
+    "SURGERIES",
     "Activation",
     "BinaryCrossEntropySpec",
     "BinnedCrossEntropySpec",
@@ -99,7 +101,7 @@ __all__ = [
     "ObjectiveSpec",
     "OptimiserSpec",
     "PairsSpec",
-    "PoolingName",
+    "Pooling",
     "Positive",
     "PredictiveSpec",
     "Scaling",

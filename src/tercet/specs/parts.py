@@ -47,13 +47,13 @@ def declare(part: P) -> P:
     return part
 
 
-def of_kind(registry: Registry[type[Part]]) -> BeforeValidator:
+def of_kind(registry: Registry[type[Part]], *, default: str | None = None) -> BeforeValidator:
     """Reads a block as the class that its `kind` names."""
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        kind = value.get("kind")
+        kind = value.get("kind", default)
         if not isinstance(kind, str):
             raise PydanticCustomError("kind_missing", "needs a `kind`")
         if kind not in registry:

@@ -134,7 +134,7 @@ def _assemble(
 ) -> Tokens:
     """Fill the slots of every row; `texts`: ids, starts [n] and lengths [n] of each text."""
     if len(texts[0][1]) == 1:
-        return _assemble_one(slots, texts, truncated=truncated)
+        return _assemble_row(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
     totals = sum((lengths for _, _, lengths in texts), start=np.full(len(texts[0][1]), special))
     offsets = offsets_of(totals)
@@ -155,7 +155,7 @@ def _assemble(
     return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
 
 
-def _assemble_one(
+def _assemble_row(
     slots: tuple[Slot, ...],
     texts: Sequence[tuple[NDArray[np.int32], Rows, Rows]],
     *,

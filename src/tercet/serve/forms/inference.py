@@ -141,7 +141,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         for name, task in model.tasks.items()
     }
     return {
-        "model_id": service.name,
+        "model_id": model.name,
         "model_sha": None,
         "model_dtype": "float32",
         "model_type": {"embedding": {"pooling": model.info.pooling}},
