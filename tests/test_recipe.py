@@ -213,7 +213,10 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("stages.0.tasks=['contrst']", "did you mean `contrast`?"),
         ("stages.0.freeze=['heads.sentment']", "did you mean `sentiment`?"),
         ("evaluation.score=best", "evaluation.score 'best' should be one of"),
-        ("evaluation.score=contrast.pearson", "evaluation.score 'contrast.pearson' should be one of"),
+        (
+            "evaluation.score=contrast.pearson",
+            "evaluation.score 'contrast.pearson' should be one of",
+        ),
         ("tasks.similarity.range=[5, 0]", "must go from low to high"),
         ("tasks.similarity.labels=['a', 'b']", "not both"),
         ("tasks.similarity.metric=accuracy", "use one of pearson, spearman"),
@@ -368,3 +371,16 @@ def test_headers_and_keys_give_the_same_figures(bundle: Any) -> None:
     assert {words.get(word, word): float(value) for word, value in figures} == (
         recipe.published or {}
     )
+
+
+def test_finding_a_bundled_recipe_reads_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = []
+    read_text = Path.read_text
+
+    def record(self: Path, *arguments: Any) -> str:
+        files.append(self.name)
+        return read_text(self, *arguments)
+
+    monkeypatch.setattr(Path, "read_text", record)
+    assert find_bundled("tercet/demo").parse().name == "tercet/demo"
+    assert files == ["demo.toml"]

@@ -218,20 +218,22 @@ class BundledRecipe:
 
 def bundled() -> list[BundledRecipe]:
     """All recipes of the package, by name."""
-    root = resources.files("tercet") / "recipes"
-    recipes = [BundledRecipe(name, file.read_text("utf-8")) for name, file in _walk(root, "")]
-    return sorted(recipes, key=lambda recipe: recipe.name)
+    return [BundledRecipe(name, file.read_text("utf-8")) for name, file in sorted(_files().items())]
 
 
 def find_bundled(name: str) -> BundledRecipe:
     """The bundled recipe of that name, or an error with the nearest names."""
-    recipes = {recipe.name: recipe for recipe in bundled()}
-    if name not in recipes:
+    files = _files()
+    if name not in files:
         raise TercetError(
             f"{name}: no such recipe file, and no bundled recipe of that name"
-            f"{_suggest(name, recipes)}; `tercet recipes` lists them."
+            f"{_suggest(name, sorted(files))}; `tercet recipes` lists them."
         )
-    return recipes[name]
+    return BundledRecipe(name, files[name].read_text("utf-8"))
+
+
+def _files() -> dict[str, Traversable]:
+    return dict(_walk(resources.files("tercet") / "recipes", ""))
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
