@@ -215,7 +215,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("evaluation.score=best", "evaluation.score 'best' should be one of"),
         (
             "evaluation.score=contrast.pearson",
-            "evaluation.score 'contrast.pearson' should be one of",
+            "'contrast.pearson' should be one of",
         ),
         ("tasks.similarity.range=[5, 0]", "must go from low to high"),
         ("tasks.similarity.labels=['a', 'b']", "not both"),
