@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.evaluate.perturb import negation, numbers, typos
+from tercet.evaluate.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.identity import identify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tercet.evaluate.results import score_of
+from tercet.evaluate.scoring import score_of
 from tercet.folders.model_card import Metrics
 from tercet.specs import TaskSpec
 
