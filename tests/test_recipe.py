@@ -225,7 +225,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("tasks.similarity.bi.head={kind='mlp'}", "`features` or `cosine`, not `mlp`"),
         ("tasks.paraphrase.cross.head={kind='cosine'}", "needs a head of kind `mlp`"),
         ("tasks.contrast.bi.head={kind='cosine'}", "takes no `head`"),
-        ("tasks.contrast.cross={objective={kind='simcse'}}", "use mode `bi`"),
+        ("tasks.contrast.cross={objective={kind='simcse'}}", "use mode `single` or `bi`"),
         ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
         ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a mode"),
         ("tasks.sentiment.prior=0.4", "`prior` needs exactly two `labels`"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, cast
 
@@ -15,9 +16,10 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.infer.base import BaseEngine, Progress, distinct
+from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
+from tercet.progress import Progress
 from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
@@ -58,15 +60,40 @@ class Model:
     """An encoder with the heads of its tasks; `tercet.load` gives one."""
 
     def __init__(
-        self, network: Network | OnnxNetwork, tokenizer: Tokenizer, info: ModelInfo
+        self,
+        network: Network | OnnxNetwork,
+        tokenizer: Tokenizer,
+        info: ModelInfo,
+        *,
+        source: str | None = None,
     ) -> None:
+        """source: what `load` finds this model by, a folder or a name; default: the encoder"""
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
         self.info = info
+        self.source = info.encoder if source is None else source
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
         return f"Model(encoder={self.info.encoder!r}, width={self.width}, tasks={tasks})"
+
+    @property
+    def name(self) -> str:
+        """The name of the folder, or of the run; `tercet/small`, a hub id or the encoder as is."""
+        path = Path(self.source)
+        if not path.is_absolute():
+            return self.source
+        return path.parent.name if path.name == "model" else path.name
+
+    @property
+    def info(self) -> ModelInfo:
+        """Encoder, pooling, limits and tasks."""
+        return self._info
+
+    @info.setter
+    def info(self, info: ModelInfo) -> None:
+        self._info = info
+        self.__dict__.pop("engine", None)
 
     @property
     def width(self) -> int:
@@ -93,8 +120,9 @@ class Model:
         """The tasks that `predict` answers, by name."""
         return {name: task for name, task in self.info.tasks.items() if task.answers}
 
-    @property
+    @cached_property
     def engine(self) -> BaseEngine:
+        """Runs the network."""
         network, template, info = self._network, self.tokenizer.template, self.info
         scalings = info.scalings or {}
         if isinstance(network, OnnxNetwork):
@@ -119,8 +147,8 @@ class Model:
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         pieces = self.pieces(_texts(texts))
         # A text that stands there several times is encoded once.
-        kept, places = distinct(pieces)
-        vectors = self.engine.vectors(pieces, kept, progress=progress)[:, :width][places]
+        unique_rows, places = pieces.distinct()
+        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)[:, :width][places]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, np.float32(1e-12))
         return vectors
@@ -183,7 +211,7 @@ class Model:
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
         """The mode that a mode asks for; without one, the most exact that the task has."""
-        modes = [mode for mode, spec in self._task(task).modes.items() if not spec.on_vectors]
+        modes = list(self._task(task).predicting_modes)
         if mode is None:
             return modes[0]
         if mode not in modes:
@@ -224,14 +252,14 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         comes with the package, `tercet/small`, when left out
     device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
     """
-    folder, name = _shipped() if source is None else _find(source)
+    folder, found = _shipped() if source is None else _find(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
-        return Model(*load_onnx_folder(folder))
+        return Model(*load_onnx_folder(folder), source=found)
     chosen = _device(device)
-    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, name)
-    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, found)
+    return Model(parts.network.to(chosen), parts.tokenizer, parts.info, source=found)
 
 
 def _ready(network: Network) -> Network:
@@ -241,29 +269,30 @@ def _ready(network: Network) -> Network:
     out as one that is loaded.
     """
     if network.device.type == "cpu":
-        from tercet.nn.layout import by_columns
+        from tercet.nn.layout import store_by_columns
 
-        by_columns(network.encoder)
+        store_by_columns(network.encoder)
     return network.eval()
 
 
-def _foreign(folder: Path, name: str) -> Parts:
+def _foreign(folder: Path, source: str) -> Parts:
     from tercet.folders.foreign_folder import is_foreign_folder, load_foreign_folder
 
     if not is_foreign_folder(folder):
         raise TercetError(
             f"{folder}: is no model: it has neither tercet.json nor modules.json nor config.json."
         )
+    name = Path(source).name if Path(source).is_absolute() else source
     return load_foreign_folder(folder, name=name)
 
 
 def _find(source: str | Path) -> tuple[Path, str]:
-    """The folder that a source stands for, and what its encoder is called."""
+    """The folder of a model, and a source that finds it from any working folder."""
     path = Path(source)
     if path.is_dir():
         run = path / "model"
         inner = run if not is_model_folder(path) and is_model_folder(run) else path
-        return inner, inner.resolve().name
+        return inner, str(path.resolve())
     if path.exists():
         raise TercetError(f"{path}: is a file; give the model folder.")
     if str(source) == SHIPPED:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -13,15 +13,14 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None: ...
 
 
-Start = Callable[[str], AbstractContextManager[Progress]]
-"""Begins a phase of the work, by its name."""
-
-
 def silent(done: int, total: int | None = None, *, note: str = "") -> None:
     """A progress that shows nothing."""
 
 
-@contextmanager
-def silent_start(what: str) -> Iterator[Progress]:
-    """Begins a phase that shows nothing."""
-    yield silent
+Phases = Callable[[str], AbstractContextManager[Progress]]
+"""Starts the progress of one phase of the work, by its name."""
+
+
+def silent_phases(what: str) -> AbstractContextManager[Progress]:
+    """Phases that show nothing."""
+    return nullcontext(silent)

@@ -20,14 +20,13 @@ from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
     EvaluationSpec,
-    HeadSpec,
     Mode,
-    ObjectiveSpec,
     SharedSpec,
     Spec,
     StageSpec,
     TaskSpec,
 )
+from tercet.specs.parts import Part
 
 TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
@@ -104,9 +103,10 @@ class Recipe(Spec):
                 raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
             _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
-            if stage.schedule.kind == "needs":
+            if stage.schedule.after_score is not None:
                 scored = self.scored_tasks(self.evaluation_of(stage))
-                _check_names(f"schedule `needs` of stage `{stage.name}`", training, scored)
+                where = f"schedule `{stage.schedule.kind}` of stage `{stage.name}`"
+                _check_names(where, training, scored)
         return self
 
     def _shared_layers(self) -> set[str]:
@@ -236,14 +236,6 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield prefix + entry.name.removesuffix(".toml"), entry
 
 
-# Pydantic puts the chosen kind of a head or objective into a mistake's path; the file has no such
-# level.
-_KINDS = {
-    spec.model_fields["kind"].default
-    for spec in (*get_args(get_args(HeadSpec)[0]), *get_args(get_args(ObjectiveSpec)[0]))
-}
-
-
 def _read(source: str | Path) -> tuple[str, str]:
     path = Path(source)
     if path.suffix != ".toml" and not path.is_file():
@@ -313,12 +305,10 @@ def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
             return f"unknown key {key}{_suggest(str(path[-1]), _keys_at(model, path[:-1]))}."
         case "missing":
             return f"key {key} is missing."
-        case "union_tag_not_found":
+        case "kind_missing":
             return f"{key} needs a `kind`."
-        case "union_tag_invalid":
-            known = context["expected_tags"].replace("'", "")
-            hint = _suggest(context["tag"], known.split(", "))
-            return f"{key} has the unknown kind `{context['tag']}`{hint}: use one of {known}."
+        case "kind_unknown":
+            return f"{key}: {error['msg']}"
         case "value_error":
             return f"{key}: {context['error']}."
     shown = json.dumps(error["input"])
@@ -327,14 +317,12 @@ def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def _path(places: tuple[int | str, ...]) -> list[int | str]:
-    """Where a mistake stands in the file: without the levels that only the types have."""
-    kept: list[int | str] = []
-    for place in places:
-        is_kind = kept[-1:] in (["head"], ["objective"]) and place in _KINDS
-        is_type = len(kept) >= 4 and place in ("constrained-str", "constrained-int")
-        if not (is_kind or is_type):
-            kept.append(place)
-    return kept
+    """Where a mistake is in the file: without the levels that only the types have."""
+    return [
+        place
+        for depth, place in enumerate(places)
+        if depth < 4 or place not in ("constrained-str", "constrained-int")
+    ]
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
@@ -349,6 +337,8 @@ def _keys_at(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
 
 
 def _models_in(note: Any) -> list[type[BaseModel]]:
+    if isinstance(note, type) and issubclass(note, Part):
+        return [note.registry[kind] for kind in note.registry]
     if isinstance(note, type) and issubclass(note, BaseModel):
         return [note]
     return [found for inner in get_args(note) for found in _models_in(inner)]

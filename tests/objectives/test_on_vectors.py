@@ -17,10 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.errors import TercetError
-from tercet.objectives import MultipleNegativesRanking, SimCSE, Triplet, VectorObjective
+from tercet.objectives.base import ContrastiveObjective
+from tercet.objectives.multiple_negatives_ranking import MultipleNegativesRanking
+from tercet.objectives.simcse import SimCSE
+from tercet.objectives.triplet import Triplet
 
 ROWS, WIDTH = 6, 8
-CONTRASTIVE: list[tuple[VectorObjective, int]] = [
+CONTRASTIVE: list[tuple[ContrastiveObjective, int]] = [
     (SimCSE(), 2),
     (SimCSE(temperature=0.1), 3),
     (MultipleNegativesRanking(), 2),
@@ -43,7 +46,7 @@ def columns_of(count: int, *, rows: int = ROWS, seed: int = 0) -> tuple[Tensor, 
     return tuple(column.clone().requires_grad_() for column in vectors)
 
 
-def whole(objective: VectorObjective, columns: tuple[Tensor, ...]) -> Tensor:
+def whole(objective: ContrastiveObjective, columns: tuple[Tensor, ...]) -> Tensor:
     return objective.loss(columns, candidates=columns[1:], first=0, total=len(columns[0]))
 
 
@@ -64,7 +67,7 @@ def whole(objective: VectorObjective, columns: tuple[Tensor, ...]) -> Tensor:
     ],
 )
 def test_loss_and_gradients_agree_with_sentence_transformers(
-    ours: VectorObjective, theirs: nn.Module, count: int
+    ours: ContrastiveObjective, theirs: nn.Module, count: int
 ) -> None:
     columns = columns_of(count)
     found = whole(ours, columns)
@@ -79,7 +82,7 @@ def test_loss_and_gradients_agree_with_sentence_transformers(
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_losses_of_a_split_batch_add_up(
-    objective: VectorObjective, count: int, data: st.DataObject
+    objective: ContrastiveObjective, count: int, data: st.DataObject
 ) -> None:
     rows = data.draw(st.integers(1, 9))
     cuts = sorted(data.draw(st.lists(st.integers(0, rows), max_size=3)))
@@ -124,7 +127,7 @@ def test_triplet_worked_by_hand() -> None:
 @pytest.mark.parametrize(("objective", "count"), CONTRASTIVE)
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-30, 1e18])
 def test_gradients_stay_finite_for_identical_vectors(
-    objective: VectorObjective, count: int, value: float
+    objective: ContrastiveObjective, count: int, value: float
 ) -> None:
     columns = tuple(torch.full((ROWS, WIDTH), value, requires_grad=True) for _ in range(count))
     loss = whole(objective, columns)
@@ -134,7 +137,7 @@ def test_gradients_stay_finite_for_identical_vectors(
 
 
 @pytest.mark.parametrize(("objective", "count"), CONTRASTIVE)
-def test_loss_is_fp32_from_bf16(objective: VectorObjective, count: int) -> None:
+def test_loss_is_fp32_from_bf16(objective: ContrastiveObjective, count: int) -> None:
     columns = tuple(column.detach().bfloat16() for column in columns_of(count))
     with torch.autocast("cpu", torch.bfloat16):
         found = whole(objective, columns)

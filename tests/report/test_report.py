@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tercet
 from tercet.evaluate import compare as comparing
 from tercet.evaluate.evaluation import evaluate
 from tercet.evaluate.metrics import Estimate
@@ -47,12 +48,10 @@ class Length(Suite):
 def length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITES, "_parts", dict(SUITES._parts))
     monkeypatch.setattr(SUITES, "_plugins", dict(SUITES._plugins))
-    SUITES.add("length", Length(), plugin="length.py")
+    tercet.register(Length)
 
 
 def test_a_suite_of_ones_own_is_measured_and_shown(length, tiny_encoder: Path, tmp_path) -> None:
-    import tercet
-
     evaluation = evaluate(tercet.load(tiny_encoder), tmp_path, suites=["length"], name="mine")
     assert evaluation.notes == ["length: a note."]
     report = Report([evaluation])

@@ -135,7 +135,7 @@ def serving(
 ) -> Iterator[Serving]:
     chosen = replace(LIMITS, **limits)
     batcher = Batcher(encode_with or partial(encode, model.engine), chosen, Metrics())
-    service = Service(model, "small", chosen, batcher)
+    service = Service(model, chosen, batcher)
     app, gate = build_app(
         service,
         index,

@@ -15,7 +15,7 @@ from tercet.specs import OptimiserSpec, Surgery
 from tercet.train.distributed import World
 from tercet.train.gradients import GradientRows
 from tercet.train.parts import adamw
-from tercet.train.surgery import Surgeon
+from tercet.train.surgery import GradientSurgery
 
 TASKS = ("sst", "qqp", "sts")
 ALONE = World(rank=0, size=1, device=torch.device("cpu"))
@@ -133,7 +133,7 @@ def test_the_inner_products_are_those_of_the_used_rows() -> None:
     torch.testing.assert_close(rows.gramian(2), gradients @ gradients.T)
 
 
-def aggregator(name: Surgery) -> torchjd.Aggregator:
+def aggregator(name: str) -> torchjd.Aggregator:
     if name == "cagrad":
         pytest.importorskip("cvxpy")
         return torchjd.CAGrad(c=0.5)
@@ -149,16 +149,16 @@ def aggregator(name: Surgery) -> torchjd.Aggregator:
 
 @pytest.mark.parametrize("name", [*AGGREGATORS, "upgrad", "cagrad", "dualproj"])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_surgery_is_torchjds_own_on_the_stacked_gradients(name: Surgery, count: int) -> None:
+def test_surgery_is_torchjds_own_on_the_stacked_gradients(name: str, count: int) -> None:
     """Three steps, so that what an algorithm remembers is used too."""
     expected_of = aggregator(name)
     ours, plain = twins()
-    rows, surgeon = rows_for(ours, rows=3), Surgeon(name)
+    rows, surgery = rows_for(ours, rows=3), GradientSurgery(name)
     for seed in range(3):
         backward(ours, rows, TASKS[:count], seed=seed)
         gradients = jacobian(plain, TASKS[:count], seed=seed)
         torch.manual_seed(seed)
-        rows.combine(surgeon.weights(rows.gramian(count)))
+        rows.combine(surgery.weights(rows.gramian(count)))
         torch.manual_seed(seed)
         torch.testing.assert_close(
             body_gradient(ours), expected_of(gradients), rtol=1e-3, atol=1e-5

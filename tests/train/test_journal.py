@@ -12,8 +12,8 @@ import torch
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.train.journal import Journal, StepRecord, open_journal
+from tercet.train.plan import Draw
 from tercet.train.run import _describe
-from tercet.train.schedule import Draw
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ from tercet.nn.device_tokens import DeviceTokens
 from tercet.objectives.masked_language_model import NOTHING
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
+from tercet.train.batch import Batch
 from tercet.train.distributed import World
 from tercet.train.head_loss import prior_shift
-from tercet.train.losses import Batch, Losses, prior_shifts
+from tercet.train.losses import Losses, prior_shifts
 from tercet.train.masking import Masking
 
 CPU = torch.device("cpu")
@@ -308,7 +309,7 @@ def test_processes_together_read_the_rows_of_one_in_the_same_order(
     ids = [tokens.ids for share in shares for tokens in share.tokens.values()]
     assert [share.first for share in shares] == list(np.cumsum([0, *[s.own for s in shares]])[:-1])
     assert np.array_equal(np.concatenate(ids), next(iter(alone.tokens.values())).ids)
-    assert torch.cat([share.labels for share in shares]).equal(alone.labels)
+    assert torch.cat([share.supervision.labels for share in shares]).equal(alone.supervision.labels)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -385,8 +386,11 @@ def test_masked_words_are_guessed_from_the_others(bench: MakeBench) -> None:
     )
     torch.manual_seed(0)
     batch = losses.batch("t", ROWS, total=len(ROWS))
-    assert batch.labels is not None
-    places, words = batch.labels[:, batch.labels[1] != NOTHING]
+    masked = batch.supervision
+    assert masked.places is not None
+    assert masked.words is not None
+    real = masked.words != NOTHING
+    places, words = masked.places[real], masked.words[real]
     tokens = batch.tokens["bi"]
     hidden = made.network.encoder(DeviceTokens.from_host(tokens, CPU))
     peer = BertLMPredictionHead(

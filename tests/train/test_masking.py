@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tercet.objectives.masked_language_model import NOTHING
 from tercet.text.tokens import Tokens
-from tercet.train.masking import Masking
+from tercet.train.masking import Masked, Masking
 
 CLS, SEP, MASK, VOCABULARY = 1, 2, 3, 500
 MASKING = Masking(mask_id=MASK, special_ids=frozenset({0, CLS, SEP, MASK}), vocabulary=VOCABULARY)
@@ -22,6 +23,12 @@ def sentences(lengths: list[int]) -> Tokens:
     return Tokens(ids, np.zeros_like(ids), offsets, max(lengths) + 2, 0)
 
 
+def real(masked: Masked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places and words without those that only fill the shape."""
+    words = masked.words.numpy()
+    return masked.places.numpy()[words != NOTHING], words[words != NOTHING]
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=8),
@@ -31,9 +38,10 @@ def sentences(lengths: list[int]) -> Tokens:
 def test_a_share_of_every_sentence_is_hidden(lengths: list[int], share: float, seed: int) -> None:
     tokens = sentences(lengths)
     torch.manual_seed(seed)
-    hidden, labels = MASKING(tokens, share=share)
-    places, words = labels[:, labels[1] != NOTHING].numpy()
-    assert labels.shape[1] % 64 == 0
+    masked = MASKING(tokens, share=share)
+    hidden, places, words = masked.tokens, *real(masked)
+    assert len(masked.places) == len(masked.words)
+    assert len(masked.words) % 64 == 0
     assert len(set(places)) == len(places)
     assert np.array_equal(tokens.ids[places], words)
     assert not np.isin(words, [CLS, SEP]).any()
@@ -47,9 +55,9 @@ def test_a_share_of_every_sentence_is_hidden(lengths: list[int], share: float, s
 def test_eight_of_ten_become_the_mask_one_another_word_and_one_stays() -> None:
     tokens = sentences([400] * 50)
     torch.manual_seed(0)
-    hidden, labels = MASKING(tokens, share=0.5)
-    places, words = labels[:, labels[1] != NOTHING].numpy()
-    now = hidden.ids[places]
+    masked = MASKING(tokens, share=0.5)
+    places, words = real(masked)
+    now = masked.tokens.ids[places]
     assert np.mean(now == MASK) == pytest.approx(0.8, abs=0.02)
     assert np.mean(now == words) == pytest.approx(0.1, abs=0.02)
 
@@ -58,5 +66,5 @@ def test_the_same_seed_hides_the_same_words() -> None:
     found = []
     for seed in (5, 5, 6):
         torch.manual_seed(seed)
-        found.append(MASKING(sentences([9, 30, 4]), share=0.2)[0].ids.tolist())
+        found.append(MASKING(sentences([9, 30, 4]), share=0.2).tokens.ids.tolist())
     assert found[0] == found[1] != found[2]

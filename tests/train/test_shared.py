@@ -19,7 +19,7 @@ from tercet.train.backward import Backward
 from tercet.train.distributed import World
 from tercet.train.losses import Losses
 from tercet.train.parts import choose_trainable
-from tercet.train.schedule import Draw
+from tercet.train.plan import Draw
 
 CPU = torch.device("cpu")
 TEXTS = ["a fine film", "how dull it is", "so-so", "the cat sits"]
@@ -96,7 +96,7 @@ def test_a_step_of_others_leaves_them_alone(backward: Any) -> None:
 def test_surgery_sees_a_row_of_each_task(backward: Any) -> None:
     network, step, losses = backward(surgery="pcgrad")
     rows: list[list[torch.Tensor]] = []
-    weights = step.surgeon.weights
+    weights = step.surgery.weights
 
     def spy(gramian: torch.Tensor) -> torch.Tensor:
         for number, draw in enumerate(DRAWS):
@@ -105,7 +105,7 @@ def test_surgery_sees_a_row_of_each_task(backward: Any) -> None:
         found: torch.Tensor = weights(gramian)
         return found
 
-    step.surgeon.weights = spy
+    step.surgery.weights = spy
     step(DRAWS, step=0)
     for row, draw in zip(rows, DRAWS[:2], strict=False):
         for found, wanted in zip(row, gradients(losses, draw), strict=True):

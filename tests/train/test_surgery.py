@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import get_args
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,11 +11,10 @@ from torch.nn import functional as F
 from torchjd import aggregation as torchjd
 
 from tercet.errors import TercetError
-from tercet.specs import Surgery
-from tercet.train import surgery
-from tercet.train.surgery import Surgeon, cosines
+from tercet.specs import SURGERIES
+from tercet.train.surgery import GradientSurgery, cosines
 
-PLAIN: list[Surgery] = ["pcgrad", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
+PLAIN = ["pcgrad", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
 
 
 def gramian(seed: int, tasks: int = 3, width: int = 8) -> Tensor:
@@ -23,17 +22,17 @@ def gramian(seed: int, tasks: int = 3, width: int = 8) -> Tensor:
     return gradients @ gradients.T
 
 
-def weights(surgeon: Surgeon, seed: int) -> Tensor:
+def weights(surgery: GradientSurgery, seed: int) -> Tensor:
     torch.manual_seed(seed)
-    return surgeon.weights(gramian(seed))
+    return surgery.weights(gramian(seed))
 
 
 def test_gradvac_goes_on_from_what_another_remembers() -> None:
-    unbroken, broken = Surgeon("gradvac"), Surgeon("gradvac")
+    unbroken, broken = GradientSurgery("gradvac"), GradientSurgery("gradvac")
     for seed in range(4):
         weights(unbroken, seed)
         weights(broken, seed)
-    resumed, forgetful = Surgeon("gradvac"), Surgeon("gradvac")
+    resumed, forgetful = GradientSurgery("gradvac"), GradientSurgery("gradvac")
     resumed.restore({name: value.clone() for name, value in broken.state().items()})
     differs = False
     for seed in range(4, 10):
@@ -44,22 +43,22 @@ def test_gradvac_goes_on_from_what_another_remembers() -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_surgeon_that_has_not_worked_yet_can_be_restored_too(name: Surgery) -> None:
-    resumed = Surgeon(name)
-    resumed.restore(Surgeon(name).state())
-    assert weights(resumed, 1).equal(weights(Surgeon(name), 1))
+def test_a_surgery_that_has_not_worked_yet_can_be_restored_too(name: str) -> None:
+    resumed = GradientSurgery(name)
+    resumed.restore(GradientSurgery(name).state())
+    assert weights(resumed, 1).equal(weights(GradientSurgery(name), 1))
 
 
 @pytest.mark.parametrize("name", [name for name in PLAIN if name != "gradvac"])
-def test_the_others_remember_nothing(name: Surgery) -> None:
-    surgeon = Surgeon(name)
-    weights(surgeon, 0)
-    assert surgeon.state() == {}
+def test_the_others_remember_nothing(name: str) -> None:
+    surgery = GradientSurgery(name)
+    weights(surgery, 0)
+    assert surgery.state() == {}
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_tasks_that_agree_are_not_set_against_each_other(name: Surgery) -> None:
-    found = Surgeon(name).weights(torch.tensor([[1.0, 0.5], [0.5, 1.0]]))
+def test_tasks_that_agree_are_not_set_against_each_other(name: str) -> None:
+    found = GradientSurgery(name).weights(torch.tensor([[1.0, 0.5], [0.5, 1.0]]))
     assert (found > 0).all()
     torch.testing.assert_close(found[0], found[1])
 
@@ -72,33 +71,33 @@ def test_pcgrad_gives_what_torchjd_gives(seed: int, tasks: int, width: int) -> N
     torch.manual_seed(seed)
     expected = torchjd.PCGradWeighting()(matrix)
     torch.manual_seed(seed)
-    found = Surgeon("pcgrad").weights(matrix)
+    found = GradientSurgery("pcgrad").weights(matrix)
     torch.testing.assert_close(found, expected)
 
 
 def test_pcgrad_leaves_tasks_without_gradient_alone() -> None:
     matrix = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, -0.5], [0.0, -0.5, 1.0]])
-    found = Surgeon("pcgrad").weights(matrix)
+    found = GradientSurgery("pcgrad").weights(matrix)
     torch.testing.assert_close(found, torch.tensor([1.0, 1.5, 1.5]))
 
 
 def test_pcgrad_takes_conflict_out() -> None:
     gradients = torch.tensor([[1.0, 0.0], [-1.0, 1.0]])
-    combined = Surgeon("pcgrad").weights(gradients @ gradients.T) @ gradients
+    combined = GradientSurgery("pcgrad").weights(gradients @ gradients.T) @ gradients
     torch.testing.assert_close(combined, torch.tensor([0.5, 1.5]))
 
 
-@pytest.mark.parametrize("name", get_args(Surgery))
+@pytest.mark.parametrize("name", SURGERIES.names())
 def test_every_name_of_a_recipe_has_its_algorithm(
-    name: Surgery, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lacking() -> None:
         raise ImportError
 
-    assert name in surgery._BUILDERS
-    monkeypatch.setitem(surgery._BUILDERS, name, lacking)
+    assert SURGERIES[name].description
+    monkeypatch.setitem(SURGERIES._parts, name, replace(SURGERIES[name], implementation=lacking))
     with pytest.raises(TercetError, match=f"surgery '{name}' needs further packages: pip install"):
-        Surgeon(name)
+        GradientSurgery(name)
 
 
 @settings(deadline=None, max_examples=30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import Report as ReportProgress
-from tercet.cli.console import print_table, progress, say
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.console import print_message, print_table, progress
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
 from tercet.evaluate.suites import SUITES
+from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
     from tercet.evaluate.evaluation import Evaluation
-    from tercet.model import Model
     from tercet.report.report import Report
 
 ALL = "all"
@@ -67,6 +65,7 @@ def evaluate(
             "tasks and robustness read fewer.",
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
 
@@ -110,12 +109,12 @@ def _measure(
     # All are loaded first: a wrong name is reported before minutes of measuring.
     loaded = [load(source) for source in sources]
     evaluations = []
-    for source, model in zip(sources, loaded, strict=True):
-        name = model_name(source, model)
+    for model in loaded:
+        name = model.name
         with progress(f"Measuring {name}" if len(loaded) > 1 else "Measuring") as shown:
 
             @contextmanager
-            def start(what: str, shown: ReportProgress = shown) -> Iterator[Progress]:
+            def phases(what: str, shown: Progress = shown) -> Iterator[Progress]:
                 yield lambda done, total=None, *, note="": shown(done, total, note=what)
 
             evaluations.append(
@@ -123,24 +122,12 @@ def _measure(
                     model,
                     data,
                     suites=suites,
-                    name=name,
                     rows=rows,
                     compared=loaded,
-                    start=start,
+                    phases=phases,
                 )
             )
     return evaluations
-
-
-def model_name(source: str | None, model: Model) -> str:
-    """The name of the model's folder, or of its run where the folder is called `model`."""
-    if source is None:
-        return model.info.recipe or model.info.encoder
-    path = Path(source)
-    if not path.is_dir():
-        return source
-    resolved = path.resolve()
-    return resolved.parent.name if resolved.name == "model" else resolved.name
 
 
 def _run_of(models: list[str] | None) -> Path | None:
@@ -153,7 +140,7 @@ def _show(report: Report) -> None:
     several = len(report.evaluations) > 1
     for evaluation in report.evaluations:
         for note in evaluation.notes:
-            say(f"{evaluation.name}: {note}" if several else note)
+            print_message(f"{evaluation.name}: {note}" if several else note)
     tables = report.tables()
     for place, (title, table) in enumerate(tables):
         if place:
@@ -161,9 +148,9 @@ def _show(report: Report) -> None:
         if len(tables) > 1:
             print(f"# {title}: {table.caption}")
         print_table(table.columns, [[cell.full or cell.text for cell in row] for row in table.rows])
-    every = [missing for evaluation in report.evaluations for missing in evaluation.missing]
-    for missing in dict.fromkeys(every):
-        say(f"{missing.suite}: {missing.task} was not measured: {missing.file} is missing.")
+    missing = [file for evaluation in report.evaluations for file in evaluation.missing]
+    for file in dict.fromkeys(missing):
+        print_message(f"{file.suite}: {file.task} was not measured: {file.file} is missing.")
 
 
 def _write(report: Report, files: Mapping[str, Path | None]) -> None:
@@ -174,14 +161,5 @@ def _write(report: Report, files: Mapping[str, Path | None]) -> None:
     }
     for option, file in files.items():
         if file is not None:
-            _write_whole(file, formats[option]())
-            say(f"Wrote {file}.")
-
-
-def _write_whole(path: Path, content: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(content, "utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+            write_text(file, formats[option]())
+            print_message(f"Wrote {file}.")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import say
+from tercet.cli.console import print_message
+from tercet.cli.options import PluginOption
 
 if TYPE_CHECKING:
     from tercet.reproduce.runs import Outcome
@@ -37,6 +38,7 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
 
@@ -57,7 +59,7 @@ def reproduce(
     def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
         how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
         one = outcome.experiment
-        say(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
+        print_message(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
         # Again after each, so that what is done is told whatever happens to the rest.
         every = with_earlier(outcomes, out)
         write_table(build_rows(every, out), out, facts=facts_of(every, out))

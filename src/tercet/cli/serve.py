@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
 
 
@@ -58,6 +58,7 @@ def serve(
         float, _option("max-wait", "Seconds of work that may wait; above, 429.", min=0.01)
     ] = 5.0,
     timeout: Annotated[float, _option("timeout", "Seconds for a whole request.", min=0.1)] = 30.0,
+    plugin: PluginOption = None,
 ) -> None:
     """Serve a model: OpenAI's and text-embeddings-inference's forms, our own, and a page.
 

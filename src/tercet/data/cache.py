@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
+from tercet.files import replace_folder, sha256_of, write_text
 
 MANIFEST = "manifest"
 ATTEMPTS = 10
@@ -29,12 +28,6 @@ class Stored:
 
     arrays: Mapping[str, NDArray[Any]]
     notes: Any
-
-
-def default_folder() -> Path:
-    """TERCET_CACHE, or the user's own cache folder, for tables."""
-    chosen = os.environ.get("TERCET_CACHE")
-    return (Path(chosen) if chosen else Path.home() / ".cache" / "tercet") / "tables"
 
 
 def cached(folder: Path, key: str, make: Callable[[], Stored]) -> Stored:
@@ -91,55 +84,27 @@ def _told(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def hash_file(path: Path) -> str:
-    """The sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _publish(made: Stored, target: Path) -> None:
-    """Write aside, then rename, so that nobody ever sees half of it."""
-    aside = target.parent / f".{target.name[:16]}-{os.getpid()}-{secrets.token_hex(4)}"
-    aside.mkdir()
-    try:
-        _write(made, aside)
-        for _ in range(ATTEMPTS):
-            try:
-                aside.rename(target)
+    for _ in range(ATTEMPTS):
+        try:
+            with replace_folder(target, overwrite=False) as writing:
+                _write(made, writing)
+            return
+        except FileExistsError:
+            # Another process was faster, or what is there is damaged.
+            if _open(target) is not None:
                 return
-            except OSError:
-                if _open(target) is not None:
-                    return
-                _remove(target)
-        aside.rename(target)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _remove(damaged: Path) -> None:
-    """Take a damaged entry away in one step; it may be gone already."""
-    grave = damaged.parent / f".{damaged.name[:16]}-damaged-{secrets.token_hex(4)}"
-    try:
-        damaged.rename(grave)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(grave, ignore_errors=True)
+            shutil.rmtree(target, ignore_errors=True)
 
 
 def _write(made: Stored, folder: Path) -> None:
     files = {}
     for name, array in made.arrays.items():
         path = folder / f"{name}.npy"
-        with path.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        files[name] = {"bytes": path.stat().st_size, "sha256": hash_file(path)}
+        np.save(path, array, allow_pickle=False)
+        files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
     content = json.dumps({"files": files, "notes": made.notes})
-    with (folder / MANIFEST).open("w", encoding="utf-8") as file:
-        file.write(f"{_digest(content)}\n{content}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_text(folder / MANIFEST, f"{_digest(content)}\n{content}\n")
 
 
 def _open(folder: Path) -> Stored | None:
@@ -152,7 +117,7 @@ def _open(folder: Path) -> Stored | None:
         arrays = {}
         for name, expected in manifest["files"].items():
             path = folder / f"{name}.npy"
-            if path.stat().st_size != expected["bytes"] or hash_file(path) != expected["sha256"]:
+            if path.stat().st_size != expected["bytes"] or sha256_of(path) != expected["sha256"]:
                 return None
             arrays[name] = _map(path)
         return Stored(arrays, manifest["notes"])

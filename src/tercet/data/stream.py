@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tercet.data.cache import hash_file
 from tercet.data.columns import find_column, shorten
 from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
@@ -23,6 +22,7 @@ from tercet.data.guess import guess_columns
 from tercet.data.kinds import ARROW, as_kind, as_string, as_text, kind_of_value, wider
 from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
 from tercet.errors import TercetError
+from tercet.files import sha256_of
 from tercet.specs import Column
 
 ID, TEXT, VECTOR = "id", "text", "vector"
@@ -65,7 +65,7 @@ class TextFile:
         places, reading = _choose(path, column, id_column)
         columns, rows = _look_through(path, places, reading)
         chosen = json.dumps([list(place) for place in places])
-        digest = hashlib.sha256(f"{hash_file(path)} {chosen}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{sha256_of(path)} {chosen}".encode()).hexdigest()
         return cls(path, columns, rows, digest, places, reading)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.cache import Stored, cached, default_folder, hash_file
+from tercet.data.cache import Stored, cached
 from tercet.data.examples import (
     BadRow,
     Examples,
@@ -25,10 +25,11 @@ from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
+from tercet.files import cache_folder, sha256_of
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Pieces, Tokens, concatenate
+from tercet.text.tokens import Pieces, Tokens
 
 FORMAT = 1  # of the cache: raise it when the same files give another table
 CHUNK = 8192  # texts between two calls of the progress callback
@@ -69,17 +70,10 @@ class TaskTable:
             return template.single(self.columns[0], rows, max_tokens=max_tokens)
         if mode == "bi":
             sides = [template.single(side, rows, max_tokens=max_tokens) for side in self.columns]
-            return concatenate(sides)
+            return Tokens.concat(sides)
         if len(self.columns) < 2:
             raise TercetError("Mode `cross` joins two text columns, but this table has one.")
         return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
-
-    def lengths(self, mode: Mode) -> NDArray[np.int64]:
-        """Pieces that each row holds in a mode, int64 [n], to sort and batch by."""
-        used = {"single": 1, "bi": len(self.columns), "cross": 2}[mode]
-        held = np.stack([np.diff(column.offsets) for column in self.columns[:used]])
-        lengths: NDArray[np.int64] = held.sum(axis=0)
-        return lengths
 
     def take(self, rows: NDArray[np.int64]) -> TaskTable:
         """The table of the rows [m] alone, in their order."""
@@ -121,7 +115,7 @@ def build_table(
             if progress is not None:
                 done = index * len(texts) + min(start + CHUNK, len(texts))
                 progress(done, total)
-        columns.append(_join(parts))
+        columns.append(Pieces.concat(parts))
     return TaskTable(
         columns=tuple(columns),
         labels=examples.labels,
@@ -154,7 +148,7 @@ def load_table(
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
     key = _key(task, split, files, tokenizer, limit=limit)
-    return _restore(cached(cache_dir or default_folder(), key, make), files)
+    return _restore(cached(cache_dir or cache_folder("tables"), key, make), files)
 
 
 def _key(
@@ -164,7 +158,7 @@ def _key(
     parts = {
         "format": FORMAT,
         # A file's suffix decides how it is read; where it lies does not matter.
-        "files": [[suffix_of(path), hash_file(path)] for path in files],
+        "files": [[suffix_of(path), sha256_of(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
@@ -174,15 +168,6 @@ def _key(
         "apart": is_apart(data, split),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _join(parts: list[Pieces]) -> Pieces:
-    held = np.concatenate([np.diff(part.offsets) for part in parts])
-    return Pieces(
-        ids=np.concatenate([part.ids for part in parts]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        lengths=np.concatenate([part.lengths for part in parts]),
-    )
 
 
 def _store(table: TaskTable) -> Stored:

@@ -8,11 +8,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.infer.base import Floats
 from tercet.infer.batches import Rows
 from tercet.model import Model
-from tercet.progress import Start, silent_start
-from tercet.specs import Mode
+from tercet.progress import Phases, silent_phases
+from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
 
@@ -53,10 +52,10 @@ class EncodedTexts:
     Texts are equal where their word pieces are equal.
     """
 
-    def __init__(self, model: Model, start: Start = silent_start) -> None:
-        """start: begins the progress of one phase of the encoding"""
+    def __init__(self, model: Model, phases: Phases = silent_phases) -> None:
+        """phases: starts the progress of one phase of the encoding"""
         self.model = model
-        self.start = start
+        self.phases = phases
         self._keys: dict[str, bytes] = {}
         self._texts = _Vectors(model.width)
         self._pairs = _Vectors(model.width)
@@ -83,10 +82,10 @@ class EncodedTexts:
             return self._own_outputs(task, mode, columns)
         if mode == "cross":
             rows = [self._pair_rows(columns[0], columns[1])]
-            return engine.read(task, mode, self._pairs.array, rows)
+            return engine.apply_head(task, mode, self._pairs.array, rows)
         used = columns[: 2 if mode == "bi" else 1]
         together = self._text_rows([text for column in used for text in column])
-        return engine.read(task, mode, self._texts.array, np.split(together, len(used)))
+        return engine.apply_head(task, mode, self._texts.array, np.split(together, len(used)))
 
     def predictions(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
@@ -100,7 +99,7 @@ class EncodedTexts:
         known = self._outputs.setdefault((task, mode), _Vectors(width))
         if new := known.new(keys):
             sides = [self.model.pieces([side[place] for place in new]) for side in used]
-            with self.start("sentences" if mode == "single" else "pairs") as progress:
+            with self.phases("sentences" if mode == "single" else "pairs") as progress:
                 outputs = self.model.engine.outputs(task, mode, sides, progress=progress)
             known.add([keys[place] for place in new], outputs)
         rows = known.rows(keys)
@@ -111,7 +110,7 @@ class EncodedTexts:
         keys = self._piece_keys(texts)
         if new := self._texts.new(keys):
             pieces = self.model.pieces([texts[place] for place in new])
-            with self.start("sentences") as progress:
+            with self.phases("sentences") as progress:
                 vectors = self.model.engine.vectors(pieces, progress=progress)
             self._texts.add([keys[place] for place in new], vectors)
         return self._texts.rows(keys)
@@ -121,7 +120,7 @@ class EncodedTexts:
         keys = list(zip(self._piece_keys(first), self._piece_keys(second), strict=True))
         if new := self._pairs.new(keys):
             sides = [self.model.pieces([side[place] for place in new]) for side in (first, second)]
-            with self.start("pairs") as progress:
+            with self.phases("pairs") as progress:
                 vectors = self.model.engine.joint_vectors(sides[0], sides[1], progress=progress)
             self._pairs.add([keys[place] for place in new], vectors)
         return self._pairs.rows(keys)

@@ -16,7 +16,7 @@ from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.suite import Context, Missing, SuiteResult
 from tercet.evaluate.suites import SUITES
 from tercet.model import Model
-from tercet.progress import Start, silent_start
+from tercet.progress import Phases, silent_phases
 
 SCHEMA = 3
 PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")
@@ -76,17 +76,17 @@ def evaluate(
     name: str | None = None,
     rows: int | None = None,
     compared: Sequence[Model] = (),
-    start: Start = silent_start,
+    phases: Phases = silent_phases,
 ) -> Evaluation:
     """Run suites on a model; each text is encoded once for all of them.
 
     suites: names; default: all. Suites that need heads are left out for a model without heads,
         unless no other is requested
-    name: the model's name in the document; default: its encoder's name
+    name: the model's name in the document; default: `model.name`
     rows: at most so many rows of each task, for a quick look
     compared: the models that this one is compared with; pairs that one of them was trained on are
         left out for all
-    start: begins the progress of one phase
+    phases: starts the progress of one phase
     """
     requested = SUITES.names() if suites is None else suites
     for unknown in (suite for suite in requested if suite not in SUITES):
@@ -96,11 +96,11 @@ def evaluate(
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
     began = time.perf_counter()
-    context = Context(EncodedTexts(model, start), data_dir, rows=rows, compared=compared)
-    results = {suite: SUITES[suite].run(context) for suite in runnable}
+    context = Context(EncodedTexts(model, phases), data_dir, rows=rows, compared=compared)
+    results = {suite: SUITES[suite]().run(context) for suite in runnable}
     return Evaluation(
         model={
-            "name": name or model.info.encoder,
+            "name": name or model.name,
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "width": model.width,

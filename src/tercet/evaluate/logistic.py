@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tercet.infer.base import Floats
+from tercet.specs import Floats
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from tercet.data.examples import read_examples
 from tercet.errors import TercetError
 from tercet.evaluate.encoded_texts import EncodedTexts
-from tercet.evaluate.scoring import predicting_modes
 from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
-from tercet.progress import Start, silent_start
+from tercet.progress import Phases, silent_phases
 from tercet.specs import Mode, Scaling, TaskSpec
 
 BOUNDS = (0.05, 20.0)
@@ -107,7 +106,7 @@ def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:
     return np.setdiff1d(rows, fitted)
 
 
-def calibrate(model: Model, data_dir: Path, *, start: Start = silent_start) -> ModelInfo:
+def calibrate(model: Model, data_dir: Path, *, phases: Phases = silent_phases) -> ModelInfo:
     """The model's info with a scaling for every head of its classifiers.
 
     A model is more confident on rows that it was trained on. So scalings are fitted on the training
@@ -118,14 +117,14 @@ def calibrate(model: Model, data_dir: Path, *, start: Start = silent_start) -> M
     classifiers = [name for name, spec in model.tasks.items() if spec.labels is not None]
     if not classifiers:
         raise TercetError("This model has no classifier to calibrate.")
-    return with_scalings(model, classifiers, data_dir, start=start)
+    return with_scalings(model, classifiers, data_dir, phases=phases)
 
 
 def with_scalings(
-    model: Model, tasks: Sequence[str], data_dir: Path, *, start: Start = silent_start
+    model: Model, tasks: Sequence[str], data_dir: Path, *, phases: Phases = silent_phases
 ) -> ModelInfo:
     """The model's info with a scaling for every head of these classifiers only."""
-    encoded = EncodedTexts(model, start)
+    encoded = EncodedTexts(model, phases)
     fitted = {name: _fit(encoded, name, model.tasks[name], data_dir) for name in tasks}
     return model.info.model_copy(update={"scalings": fitted})
 
@@ -147,5 +146,5 @@ def _fit(
             shifted=from_train,
             prior=spec.prior if from_train else None,
         )
-        for mode in predicting_modes(spec)
+        for mode in spec.predicting_modes
     }

@@ -17,10 +17,8 @@ from tercet.evaluate.metrics import (
     overall,
 )
 from tercet.folders.model_card import Metrics
-from tercet.infer.base import Floats
-from tercet.specs import Mode, Scalings, TaskSpec
+from tercet.specs import Floats, Mode, Scalings, TaskSpec
 from tercet.text.template import Template
-from tercet.text.tokens import Pieces
 
 if TYPE_CHECKING:
     from tercet.data.table import TaskTable
@@ -66,16 +64,11 @@ def _measured_values(
         table = tables[name]
         count = len(table) if rows is None else min(rows, len(table))
         assert table.labels is not None
-        for mode in predicting_modes(spec):
+        for mode in spec.predicting_modes:
             used = table.columns[: 1 if mode == "single" else 2]
-            outputs = engine.outputs(name, mode, [_first(column, count) for column in used])
+            outputs = engine.outputs(name, mode, [column.first(count) for column in used])
             values = measured(spec, outputs, engine.predict(name, mode, outputs))
             yield name, mode, np.asarray(table.labels[:count]), values
-
-
-def _first(pieces: Pieces, count: int) -> Pieces:
-    end = pieces.offsets[count]
-    return Pieces(pieces.ids[:end], pieces.offsets[: count + 1], pieces.lengths[:count])
 
 
 def measured(spec: TaskSpec, outputs: Floats, predicted: Floats) -> Floats:
@@ -95,9 +88,9 @@ def metrics_of(spec: TaskSpec, labels: ArrayLike, values: Floats) -> Values:
     return grade_metrics(labels, values)
 
 
-def predicting_modes(task: TaskSpec) -> list[Mode]:
-    """The modes of a task that have a head, the most accurate first."""
-    return [mode for mode, spec in task.modes.items() if not spec.on_vectors]
+def best_mode(task: TaskSpec) -> Mode:
+    """The most accurate mode of a task."""
+    return next(iter(task.predicting_modes))
 
 
 def overall_of(metrics: Metrics, specs: Mapping[str, TaskSpec]) -> Values:
@@ -116,7 +109,7 @@ def score_of(metrics: Metrics, specs: Mapping[str, TaskSpec], score: str) -> flo
     if score in means:
         return means[score] or 0.0
     task, _, metric = score.partition(".")
-    values = metrics[task][predicting_modes(specs[task])[0]]
+    values = metrics[task][best_mode(specs[task])]
     if metric not in values:
         known = ", ".join(values)
         raise TercetError(f"evaluation.score {score!r}: task `{task}` is measured by {known}.")
@@ -124,7 +117,7 @@ def score_of(metrics: Metrics, specs: Mapping[str, TaskSpec], score: str) -> flo
 
 
 def _chosen(metrics: dict[str, dict[str, float | None]], spec: TaskSpec) -> float | None:
-    values = metrics[predicting_modes(spec)[0]]
+    values = metrics[best_mode(spec)]
     if spec.chosen_metric not in values:
         raise TercetError(
             f"metric {spec.chosen_metric!r} does not fit {len(spec.labels or [])} classes: use "

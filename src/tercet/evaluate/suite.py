@@ -1,7 +1,8 @@
 """What a suite is: one kind of measurement, its result, and how the result is shown.
 
-A suite of your own is a subclass of `Suite`, registered in `SUITES`:
+A suite of your own:
 
+    @tercet.register
     class Length(Suite):
         name, title, description = "length", "Length", "words per sentence"
 
@@ -33,6 +34,10 @@ from tercet.evaluate.presentation import (
     estimate_cells,
 )
 from tercet.model import Model
+from tercet.specs.registry import Registry
+
+SUITES: Registry[type[Suite]] = Registry("suite")
+"""Import it from `tercet.evaluate.suites`, which fills it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class SuiteResult(ABC):
         """Predictions by row, of each task; models that share them are compared by row."""
         return []
 
-    def sections(self, suite: Suite) -> list[Section]:
+    def sections(self, suite: type[Suite]) -> list[Section]:
         """The parts of a report."""
         return [Section(suite.title, suite.intro, tables=self.tables(), charts=self.charts())]
 
@@ -131,11 +136,17 @@ class Suite(ABC):
     needs_heads: whether it is left out for a model without heads
     """
 
+    registry = SUITES
     name: ClassVar[str]
     title: ClassVar[str]
     description: ClassVar[str]
     intro: ClassVar[str] = ""
     needs_heads: ClassVar[bool] = False
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """The name by which it is registered."""
+        return cls.name
 
     @abstractmethod
     def run(self, context: Context) -> SuiteResult: ...

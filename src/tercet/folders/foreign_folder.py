@@ -6,15 +6,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tercet.errors import TercetError
+from tercet.files import read_json, read_json_object
 from tercet.folders.model_card import ModelInfo
-from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, read_json
+from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts
 from tercet.network.network import Network
 from tercet.nn.config import CONFIG_FILE
 from tercet.nn.folder import load_encoder
-from tercet.specs import PoolingName
+from tercet.specs import Pooling
 from tercet.text.tokenizer import Tokenizer
 
-_MODES: dict[str, PoolingName] = {"cls": "cls", "mean": "mean", "max": "max"}
+_MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
 _LEGACY_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -86,10 +87,8 @@ def _inside(place: Any, path: Path) -> str:
     return place
 
 
-def _read_pooling(path: Path) -> PoolingName:
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise TercetError(f"{path}: should hold a JSON object.")
+def _read_pooling(path: Path) -> Pooling:
+    settings = read_json_object(path)
     modes = settings.get("pooling_mode")
     if modes is None:
         modes = [mode for key, mode in _LEGACY_MODES.items() if settings.get(key)] or ["mean"]
@@ -119,9 +118,4 @@ def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
 
 def _optional(path: Path) -> dict[str, Any]:
     """A JSON object, empty where the file is missing."""
-    if not path.is_file():
-        return {}
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise TercetError(f"{path}: should hold a JSON object.")
-    return settings
+    return read_json_object(path) if path.is_file() else {}

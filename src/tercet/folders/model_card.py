@@ -8,9 +8,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
+from tercet.specs.parts import Part
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """Of each task, of each mode, of each metric; None is undefined."""
@@ -21,7 +22,7 @@ class ModelInfo(Spec):
 
     encoder: str
     """The weights that training started from."""
-    pooling: PoolingName
+    pooling: Pooling
     max_tokens: Count
     """Longer sentences, and joined pairs, are cut here."""
     lower_case: bool = False
@@ -36,6 +37,16 @@ class ModelInfo(Spec):
 
     widths: list[Count] | None = None
     """How many first numbers of a vector serve alone, besides all of them."""
+
+    @property
+    def plugins(self) -> dict[str, str]:
+        """The parts that users' own files define, such as `head maxout`, with the file's name."""
+        modes = [spec for task in self.tasks.values() for spec in task.modes.values()]
+        parts: list[Part] = [part for spec in modes for part in (spec.head, spec.objective) if part]
+        files = {
+            f"{part.registry.sort} {part.kind}": part.registry.plugin(part.kind) for part in parts
+        }
+        return {part: file for part, file in files.items() if file is not None}
 
     @model_validator(mode="after")
     def _likes_have_heads(self) -> Self:
@@ -84,7 +95,7 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         "",
         f"One encoder that {does}.",
         "",
-        f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
+        f"- Encoder: {info.encoder} ({config.model_type}, {config.layers} layers, width "
         f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
     ]
     if info.widths is not None:
@@ -96,6 +107,10 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         )
     if info.recipe is not None:
         lines.append(f"- Recipe: {info.recipe}.")
+    lines += [
+        f"- It uses the {part} of {file}: load that plugin first."
+        for part, file in info.plugins.items()
+    ]
     return "\n".join(lines)
 
 
@@ -108,7 +123,7 @@ def _tasks(info: ModelInfo) -> str:
             figures = (info.metrics or {}).get(name, {}).get(mode, {})
             told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
             what, measured = _labels(task), told or "not measured"
-            if spec.on_vectors:
+            if not spec.predicts:
                 what, measured = "nothing; it shapes the vectors", ""
             lines.append(f"| {name} | {what} | {mode} | {measured} |")
     lines += ["", "Mode `cross` reads both sentences jointly; `bi` compares their vectors."]

@@ -1,32 +1,40 @@
 """What all engines have in common: word pieces to vectors and predictions, in the caller's order.
 
-Torch is not needed here: an ONNX model runs without it.
+This needs no torch: an ONNX model runs without it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows, pair_lengths, single_lengths
-from tercet.specs import Mode
+from tercet.progress import Progress
+from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
 Buffer = bytes | memoryview
-Floats = NDArray[np.float32]
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, and how many there are."""
+# Rows per call of a head on stored vectors.
+HEAD_ROWS = 8192
 
 
 class BaseEngine(ABC):
-    """A network with what it needs to read word pieces."""
+    """A network with what it needs to read word pieces.
+
+    scalings: by task and mode, how a head's outputs are calibrated
+    """
 
     template: Template
     max_tokens: int
+    scalings: Scalings
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Mapping[str, TaskSpec]:
+        """The tasks of the network, by name."""
 
     @property
     @abstractmethod
@@ -36,36 +44,19 @@ class BaseEngine(ABC):
     @property
     @abstractmethod
     def batch_tokens(self) -> int:
-        """Tokens that are encoded together at most."""
+        """The most tokens that are encoded together."""
 
     @abstractmethod
     def encoder_bytes(self) -> Iterator[Buffer]:
-        """All that the encoder's vectors depend on beside tokens and pooling, part by part."""
+        """Everything that vectors depend on except tokens and pooling, part by part."""
 
     @abstractmethod
     def machine(self) -> dict[str, str | int | None]:
         """What runs the network: `device`, `gpu` and `threads`."""
 
     @abstractmethod
-    def reads_vectors(self, task: str, mode: Mode) -> bool:
-        """Whether a head reads nothing but vectors that may have been stored, one a text or pair;
-        others need the tokens."""
-
-    @abstractmethod
-    def output_width(self, task: str, mode: Mode) -> int:
-        """Numbers a row that the head of a task gives."""
-
-    @abstractmethod
-    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
-        """What a head gives for stored vectors, float32 [n, outputs].
-
-        known: vectors of texts, or of pairs encoded jointly (cross), as pooled: float32 [m, width]
-        columns: rows of `known`, int64 [n] each: two for mode `bi`, else one
-        """
-
-    @abstractmethod
-    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
-        """A head's outputs [n, outputs] to probabilities [n, classes] or [n], or to grades [n]."""
+    def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
+        """The head's outputs [n, outputs] for the vectors that it reads, each [n, width]."""
 
     @abstractmethod
     def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
@@ -75,7 +66,34 @@ class BaseEngine(ABC):
     def _outputs(
         self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
     ) -> Floats:
-        """What the head of a task gives, modes single and cross: float32 [n, outputs]."""
+        """Outputs of the head of a task, modes single and cross: float32 [n, outputs]."""
+
+    def reads_vectors(self, task: str, mode: Mode) -> bool:
+        """Whether a head reads only vectors that may have been stored, one per text or pair."""
+        return self.tasks[task].modes[mode].reads_vectors
+
+    def output_width(self, task: str, mode: Mode) -> int:
+        """Numbers per row that the head of a task gives."""
+        return self.tasks[task].outputs(mode)
+
+    def apply_head(self, task: str, mode: Mode, vectors: Floats, columns: Sequence[Rows]) -> Floats:
+        """The outputs of a head for stored vectors, float32 [n, outputs].
+
+        vectors: of texts, or of pairs encoded jointly (cross), as pooled: float32 [m, width]
+        columns: rows of `vectors`, int64 [n] each: two for mode `bi`, else one
+        """
+        count = len(columns[0])
+        results = np.empty((count, self.output_width(task, mode)), np.float32)
+        for start in range(0, count, HEAD_ROWS):
+            block = slice(start, start + HEAD_ROWS)
+            results[block] = self._head(task, mode, [vectors[rows[block]] for rows in columns])
+        return results
+
+    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
+        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
+        scaling = self.scalings.get(task, {}).get(mode, Scaling())
+        scaled = outputs / np.float32(scaling.temperature) + np.float32(scaling.shift)
+        return self.tasks[task].predict(mode, scaled)
 
     def vectors(
         self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress | None = None
@@ -98,18 +116,17 @@ class BaseEngine(ABC):
         *,
         progress: Progress | None = None,
     ) -> Floats:
-        """What the head of a task gives for every row, float32 [n, outputs].
+        """The head's outputs for every row, float32 [n, outputs].
 
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
         if mode != "bi":
             return self._outputs(task, mode, columns, progress)
-        first, second = columns
-        texts = join(first, second)
-        # A text that stands in several pairs is encoded once.
-        kept, places = distinct(texts)
-        known = self.vectors(texts, kept, progress=progress)
-        return self.read(task, "bi", known, [places[: len(first)], places[len(first) :]])
+        texts = Pieces.concat(columns)
+        # A text that occurs in several pairs is encoded once.
+        unique_rows, places = texts.distinct()
+        vectors = self.vectors(texts, unique_rows, progress=progress)
+        return self.apply_head(task, "bi", vectors, np.split(places, 2))
 
     def predictions(
         self,
@@ -133,27 +150,3 @@ class BaseEngine(ABC):
             return self.template.single(columns[0], rows, max_tokens=self.max_tokens)
         first, second = columns
         return self.template.pair(first, second, rows, max_tokens=self.max_tokens)
-
-
-def join(first: Pieces, second: Pieces) -> Pieces:
-    """The texts of both, one after the other."""
-    return Pieces(
-        ids=np.concatenate([first.ids, second.ids]),
-        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
-        lengths=np.concatenate([first.lengths, second.lengths]),
-    )
-
-
-def distinct(texts: Pieces) -> tuple[Rows, Rows]:
-    """One row of every distinct text [m], and for each text its place among them [n]."""
-    places = np.empty(len(texts), np.int64)
-    seen: dict[bytes, int] = {}
-    kept: list[int] = []
-    bounds = texts.offsets.tolist()
-    for row in range(len(texts)):
-        key = texts.ids[bounds[row] : bounds[row + 1]].tobytes()
-        place = seen.setdefault(key, len(kept))
-        if place == len(kept):
-            kept.append(row)
-        places[row] = place
-    return np.array(kept, np.int64), places

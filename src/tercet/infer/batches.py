@@ -1,4 +1,4 @@
-"""Batches of rows that cost about the same: sorted by tokens, filled to a token budget."""
+"""Batches of rows of similar cost: sorted by tokens, filled to a token budget."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ Rows = NDArray[np.int64]
 
 
 def batches(lengths: Rows, *, budget: int) -> list[Rows]:
-    """Row indices in batches of at most `budget` tokens, the longest rows first.
+    """Row indices in batches of at most `budget` tokens, longest rows first.
 
     lengths: tokens of each row, int64 [n]
-    A row that is longer than the budget is a batch of its own.
+    A row longer than the budget is a batch of its own.
     """
     order = np.argsort(-lengths, kind="stable")
     ends = np.cumsum(lengths[order])
-    found: list[Rows] = []
+    row_batches: list[Rows] = []
     start = 0
     while start < len(order):
         used = int(ends[start - 1]) if start else 0
         end = max(int(np.searchsorted(ends, used + budget, side="right")), start + 1)
-        found.append(order[start:end])
+        row_batches.append(order[start:end])
         start = end
-    return found
+    return row_batches
 
 
 def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
-    """Row indices in batches of like length, the longest rows first, for engines that pad.
+    """Row indices in batches of similar length, longest rows first, for engines that pad.
 
     lengths: tokens of each row, int64 [n]
-    A batch has at most `budget` tokens, padding included, or one row. Rows of one length that
-    fill half of it stay by themselves; others are joined while little is padded.
+    A batch has at most `budget` tokens including padding, or one row. Rows of one length that
+    fill half of the budget are not mixed; others are joined while padding stays small.
     """
     order = np.argsort(-lengths, kind="stable")
     ordered = lengths[order]
-    found: list[Rows] = []
+    row_batches: list[Rows] = []
     start = 0
     while start < len(order):
         longest = int(ordered[start])
@@ -48,21 +48,21 @@ def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
         if 2 * alike * longest < budget:
             padding = np.cumsum(longest - window)
             size = int(np.searchsorted(padding, budget // 8, side="right"))
-        found.append(order[start : start + size])
+        row_batches.append(order[start : start + size])
         start += size
-    return found
+    return row_batches
 
 
 def single_lengths(pieces: Pieces, *, template: Template, max_tokens: int) -> Rows:
-    """Tokens that each text costs by itself, int64 [n]."""
-    lengths: Rows = np.diff(pieces.offsets) + special(template.one)
+    """Tokens of each text, special ones included, int64 [n]."""
+    lengths: Rows = pieces.held + special(template.one)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 
 
 def pair_lengths(first: Pieces, second: Pieces, *, template: Template, max_tokens: int) -> Rows:
-    """Tokens that each pair costs when it is joined, int64 [n]."""
-    lengths: Rows = np.diff(first.offsets) + np.diff(second.offsets) + special(template.two)
+    """Tokens of each joined pair, special ones included, int64 [n]."""
+    lengths: Rows = first.held + second.held + special(template.two)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -10,29 +10,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tercet.infer.base import BaseEngine, Buffer, Floats, Progress, distinct, join
+from tercet.infer.base import BaseEngine, Buffer
 from tercet.infer.batches import Rows, batches
-from tercet.infer.workers import side_by_side
+from tercet.infer.workers import in_parallel
 from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.specs import Mode, Scaling, Scalings
+from tercet.progress import Progress
+from tercet.specs import Floats, Mode, Scalings, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
-__all__ = ["Engine", "Floats", "Progress", "budget_of", "distinct", "inference", "join"]
-
-# Tokens a batch: on CPUs larger ones fall out of the cache, on a GPU smaller ones leave it idle.
+# Tokens per batch: on CPUs larger ones exceed the cache, on a GPU smaller ones leave it idle.
 CPU_BUDGET, LEAST = 768, 128
 CUDA_BUDGET = 65_536
-COMPARED = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Engine(BaseEngine):
-    """A network with what it needs to read word pieces.
+    """A torch network with what it needs to read word pieces.
 
-    bf16: autocast, over weights that stay as they are
-    scalings: of each task, of each mode: what its head's outputs go through first
+    bf16: autocast; the weights keep their precision
+    scalings: by task and mode, how a head's outputs are calibrated
     """
 
     network: Network
@@ -62,32 +60,16 @@ class Engine(BaseEngine):
             "threads": torch.get_num_threads(),
         }
 
-    def reads_vectors(self, task: str, mode: Mode) -> bool:
-        return self.network.reads_vectors(task, mode)
+    @property
+    def tasks(self) -> Mapping[str, TaskSpec]:
+        return self.network.tasks
 
-    def output_width(self, task: str, mode: Mode) -> int:
-        return self.network.objectives[task, mode].outputs
-
-    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
-        network = self.network
-        head = network.head(task, mode)
-        count = len(columns[0])
-        results = np.empty((count, self.output_width(task, mode)), np.float32)
-        with inference(network, bf16=False):
-            for start in range(0, count, COMPARED):
-                block = slice(start, start + COMPARED)
-                given = [
-                    torch.from_numpy(known[rows[block]]).to(network.device) for rows in columns
-                ]
-                results[block] = head(*given).float().cpu().numpy()
-        return results
-
-    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
-        scaling = self.scalings.get(task, {}).get(mode, Scaling())
-        with torch.inference_mode():
-            raw = torch.from_numpy(outputs) / scaling.temperature + scaling.shift
-            predicted: Floats = self.network.predict(task, mode, raw).numpy()
-        return predicted
+    def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
+        head = self.network.head(task, mode)
+        with inference(self.network, bf16=False):
+            inputs = [torch.from_numpy(part).to(self.network.device) for part in vectors]
+            outputs: Floats = head(*inputs).float().cpu().numpy()
+        return outputs
 
     def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
         return self._run(
@@ -118,34 +100,34 @@ class Engine(BaseEngine):
         width: int,
         progress: Progress | None,
     ) -> Floats:
-        """What `call` gives for every row, float32 [n, width], batched by `lengths` [n]."""
+        """The results of `call` for every row, float32 [n, width], batched by `lengths` [n]."""
         device = self.network.device
         threads = torch.get_num_threads() if device.type == "cpu" else 1
         budget = min(max(int(lengths.sum()) // threads, LEAST), budget_of(device))
-        found = batches(lengths, budget=budget)
+        row_batches = batches(lengths, budget=budget)
         results = np.empty((len(lengths), width), np.float32)
         done = 0
         with inference(self.network, bf16=self.bf16):
-            if threads > 1 and len(found) > 1:
-                encoded = self._side_by_side(found, make_tokens, call, threads=threads)
+            if threads > 1 and len(row_batches) > 1:
+                encoded = self._in_parallel(row_batches, make_tokens, call, threads=threads)
             else:
-                encoded = self._one_after_another(found, make_tokens, call)
-            for rows, given in encoded:
-                results[rows] = given.float().cpu().numpy()
+                encoded = self._in_sequence(row_batches, make_tokens, call)
+            for rows, result in encoded:
+                results[rows] = result.float().cpu().numpy()
                 done += len(rows)
                 if progress is not None:
                     progress(done, len(lengths))
         return results
 
-    def _one_after_another(
+    def _in_sequence(
         self,
-        found: Sequence[Rows],
+        row_batches: Sequence[Rows],
         make_tokens: Callable[[Rows], Tokens],
         call: Callable[[DeviceTokens], Tensor],
     ) -> Iterator[tuple[Rows, Tensor]]:
         waiting: tuple[Rows, Tensor] | None = None
-        for rows in found:
-            # Made before the last batch is waited for, so that a GPU is busy meanwhile.
+        for rows in row_batches:
+            # Made before waiting for the last batch, so that a GPU is busy meanwhile.
             tokens = make_tokens(rows)
             if waiting is not None:
                 yield waiting
@@ -153,36 +135,36 @@ class Engine(BaseEngine):
         if waiting is not None:
             yield waiting
 
-    def _side_by_side(
+    def _in_parallel(
         self,
-        found: Sequence[Rows],
+        row_batches: Sequence[Rows],
         make_tokens: Callable[[Rows], Tokens],
         call: Callable[[DeviceTokens], Tensor],
         *,
         threads: int,
     ) -> Iterator[tuple[Rows, Tensor]]:
-        """A batch for every core at a time: cores that share one wait for each other."""
+        """One batch per core at a time: cores that share a batch wait for each other."""
 
         def encode(rows: Rows) -> tuple[Rows, Tensor]:
             tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
             with computing(self.network.device, bf16=self.bf16):
                 return rows, call(tokens)
 
-        given = side_by_side(encode, found, threads=threads, begin=_work_alone)
-        # Threads that begin later should have as many as this one, not what a worker asked for.
+        results = in_parallel(encode, row_batches, threads=threads, initialise=_use_one_thread)
+        # Threads that start later should use as many as this one, not what a worker set.
         torch.set_num_threads(threads)
-        yield from given
+        yield from results
 
 
 def budget_of(device: torch.device) -> int:
-    """Tokens a batch on this device."""
+    """Tokens per batch on this device."""
     return CUDA_BUDGET if device.type == "cuda" else CPU_BUDGET
 
 
 @contextmanager
 def inference(network: Network, *, bf16: bool) -> Iterator[None]:
     """No gradients and no dropout; every module's mode is restored at the end."""
-    # Only a network in training has parts in training: asking them all would take a while.
+    # Only a network in training has parts in training; checking all of them takes time.
     training = [part for part in network.modules() if part.training] if network.training else []
     if training:
         network.eval()
@@ -196,13 +178,13 @@ def inference(network: Network, *, bf16: bool) -> Iterator[None]:
 
 @contextmanager
 def computing(device: torch.device, *, bf16: bool) -> Iterator[None]:
-    """No gradients, and autocast where asked for, in this thread."""
+    """No gradients, and autocast for bf16, in this thread."""
     autocast = torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else nullcontext()
     with torch.inference_mode(), autocast:
         yield
 
 
-def _work_alone() -> None:
+def _use_one_thread() -> None:
     torch.set_num_threads(1)
-    # A thread that has asked keeps its number; else its first operator takes the latest one set.
+    # A thread that has read its number keeps it; else its first operator takes the latest one set.
     torch.get_num_threads()

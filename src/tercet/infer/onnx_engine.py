@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tercet.cores import threads
-from tercet.infer.base import BaseEngine, Buffer, Floats, Progress
+from tercet.infer.base import BaseEngine, Buffer
 from tercet.infer.batches import Rows, even_batches, special
-from tercet.infer.predictions import output_width, predict
-from tercet.infer.workers import side_by_side
+from tercet.infer.workers import in_parallel
 from tercet.network.onnx_network import OnnxNetwork
-from tercet.specs import DensePairHeadSpec, Mode, Scaling, Scalings
+from tercet.progress import Progress
+from tercet.specs import Floats, Mode, Scalings, TaskSpec
 from tercet.text.template import Template, longest_first
 from tercet.text.tokens import Pieces, Tokens
 
-# Tokens a batch: larger ones fall out of a core's cache, smaller ones leave its units idle.
+# Tokens per batch: larger ones exceed a core's cache, smaller ones leave its units idle.
 MOST, LEAST = 384, 128
-COMPARED = 8192
 CHUNK = 1 << 20
 
 
@@ -27,7 +26,7 @@ CHUNK = 1 << 20
 class OnnxEngine(BaseEngine):
     """A network in ONNX Runtime with what it needs to read word pieces.
 
-    scalings: of each task, of each mode: what its head's outputs go through first
+    scalings: by task and mode, how a head's outputs are calibrated
     """
 
     network: OnnxNetwork
@@ -51,26 +50,12 @@ class OnnxEngine(BaseEngine):
     def machine(self) -> dict[str, str | int | None]:
         return {"device": "cpu", "gpu": None, "threads": threads()}
 
-    def reads_vectors(self, task: str, mode: Mode) -> bool:
-        return not isinstance(self.network.spec(task, mode).head, DensePairHeadSpec)
+    @property
+    def tasks(self) -> Mapping[str, TaskSpec]:
+        return self.network.tasks
 
-    def output_width(self, task: str, mode: Mode) -> int:
-        return output_width(self.network.tasks[task], self.network.spec(task, mode))
-
-    def read(self, task: str, mode: Mode, known: Floats, columns: Sequence[Rows]) -> Floats:
-        count = len(columns[0])
-        results = np.empty((count, self.output_width(task, mode)), np.float32)
-        for start in range(0, count, COMPARED):
-            block = slice(start, start + COMPARED)
-            given = [known[rows[block]] for rows in columns]
-            results[block] = self.network.head(task, mode, *given)
-        return results
-
-    def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
-        scaling = self.scalings.get(task, {}).get(mode, Scaling())
-        spec = self.network.spec(task, mode)
-        scaled = outputs / np.float32(scaling.temperature) + np.float32(scaling.shift)
-        return predict(self.network.tasks[task], spec, scaled)
+    def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
+        return self.network.head(task, mode, *vectors)
 
     def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
         lengths = self._lengths(columns)[rows]
@@ -94,30 +79,31 @@ class OnnxEngine(BaseEngine):
     ) -> Floats:
         every = np.arange(len(columns[0]))
         if self.reads_vectors(task, mode):
-            return self.read(task, mode, self._vectors(columns, every, progress), [every])
-        ahead, back = _halves(progress)
+            vectors = self._vectors(columns, every, progress)
+            return self.apply_head(task, mode, vectors, [every])
+        forward, backward = _halves(progress)
         orders = [
-            self._vectors(columns, every, ahead),
-            self._vectors(self._turned(*columns), every, back),
+            self._vectors(columns, every, forward),
+            self._vectors(self._swapped(*columns), every, backward),
         ]
-        known = np.concatenate(orders)
-        return self.read(task, mode, known, [every, every + len(every)])
+        vectors = np.concatenate(orders)
+        return self.apply_head(task, mode, vectors, [every, every + len(every)])
 
-    def _turned(self, first: Pieces, second: Pieces) -> list[Pieces]:
-        """The pairs the other way round, each side cut to what is left of it the right way."""
+    def _swapped(self, first: Pieces, second: Pieces) -> list[Pieces]:
+        """The pairs in the other order, each side truncated as in the original order."""
         room = self.max_tokens - special(self.template.two)
-        kept = longest_first(first.lengths, second.lengths, room=room)
+        kept_lengths = longest_first(first.lengths, second.lengths, room=room)
         return [
-            replace(side, lengths=np.minimum(left, np.diff(side.offsets)))
-            for side, left in zip((second, first), reversed(kept), strict=True)
+            replace(side, lengths=np.minimum(kept, side.held))
+            for side, kept in zip((second, first), reversed(kept_lengths), strict=True)
         ]
 
-    def _each(self, encode: Callable[[Rows], int], found: Sequence[Rows]) -> Iterator[int]:
-        """Encode every batch; one by itself needs no other thread."""
-        if len(found) <= 1 or threads() == 1:
-            yield from map(encode, found)
+    def _each(self, encode: Callable[[Rows], int], row_batches: Sequence[Rows]) -> Iterator[int]:
+        """Encode every batch; a single one needs no other thread."""
+        if len(row_batches) <= 1 or threads() == 1:
+            yield from map(encode, row_batches)
             return
-        yield from side_by_side(encode, found, threads=threads())
+        yield from in_parallel(encode, row_batches, threads=threads())
 
 
 def rectangle(tokens: Tokens) -> tuple[Rows, Rows, Rows]:
@@ -137,7 +123,11 @@ def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None
     """One progress for two passes over the same rows."""
     if progress is None:
         return None, None
-    return (
-        lambda done, total: progress(done // 2, total),
-        lambda done, total: progress((total + done) // 2, total),
-    )
+
+    def forward(done: int, total: int | None = None, *, note: str = "") -> None:
+        progress(done // 2, total, note=note)
+
+    def backward(done: int, total: int | None = None, *, note: str = "") -> None:
+        progress(((total or done) + done) // 2, total, note=note)
+
+    return forward, backward

@@ -1,4 +1,4 @@
-"""Threads that encode batches side by side, each on one core, so that none waits for another."""
+"""Threads that encode batches in parallel, each on one core, so that none waits for another."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ B = TypeVar("B")
 R = TypeVar("R")
 
 
-def side_by_side(
+def in_parallel(
     work: Callable[[B], R],
     batches: Sequence[B],
     *,
     threads: int,
-    begin: Callable[[], None] = lambda: None,
+    initialise: Callable[[], None] = lambda: None,
 ) -> Iterator[R]:
-    """What `work` gives for every batch, in the order in which they end.
+    """The results of `work` for every batch, in the order in which they finish.
 
-    begin: called once in every thread
+    initialise: called once in every thread
     """
-    pool = _pool(threads, begin)
+    pool = _pool(threads, initialise)
     return _results([pool.submit(work, batch) for batch in batches])
 
 
-def _results(waiting: Sequence[Future[R]]) -> Iterator[R]:
+def _results(futures: Sequence[Future[R]]) -> Iterator[R]:
     try:
-        for future in as_completed(waiting):
+        for future in as_completed(futures):
             yield future.result()
     finally:
-        for future in waiting:
+        for future in futures:
             future.cancel()
 
 
 @cache
-def _pool(threads: int, begin: Callable[[], None]) -> ThreadPoolExecutor:
-    """A pool whose threads have all begun."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="tercet", initializer=begin)
-    all_here = Barrier(threads)
-    for future in [pool.submit(all_here.wait) for _ in range(threads)]:
+def _pool(threads: int, initialise: Callable[[], None]) -> ThreadPoolExecutor:
+    """A pool whose threads have all started."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="tercet", initializer=initialise)
+    started = Barrier(threads)
+    for future in [pool.submit(started.wait) for _ in range(threads)]:
         future.result()
     return pool
 

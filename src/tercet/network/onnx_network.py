@@ -1,4 +1,4 @@
-"""A model as ONNX Runtime holds it: the encoder and its heads, on the CPU, without torch."""
+"""A network in ONNX Runtime: the encoder and its heads, on the CPU, without torch."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
-from tercet.specs import Mode, ModeSpec, TaskSpec
+from tercet.specs import Mode, TaskSpec
 
 MODEL_FILE = "model.onnx"
 HEADS_FOLDER = "heads"
 MISSING = "needs ONNX Runtime: pip install 'tercet[onnx]'."
-# On a CPU the fused form of addition and norm takes four times as long as the two by themselves.
+# On a CPU the fused addition and norm take four times as long as the two separately.
 SLOW = ["SkipLayerNormFusion", "BiasGeluFusion"]
 
 Floats = NDArray[np.float32]
 
 
 class OnnxNetwork:
-    """The graphs of a folder; heads are opened when they are first asked for."""
+    """The graphs of a folder; a head is opened when it is first used."""
 
     def __init__(self, folder: Path, *, tasks: Mapping[str, TaskSpec]) -> None:
         self.folder = folder
         self.tasks = tasks
         self._encoder = _open(self.file)
         self._heads: dict[tuple[str, Mode], Any] = {}
-        self._knows_types = any(given.name == "types" for given in self._encoder.get_inputs())
+        self._knows_types = any(value.name == "types" for value in self._encoder.get_inputs())
         for name, mode in exported_heads(tasks):
             if not head_file(folder, name, mode).is_file():
                 path = head_file(folder, name, mode)
@@ -48,12 +48,12 @@ class OnnxNetwork:
     @property
     def max_tokens(self) -> int:
         """Tokens of the longest row that the encoder can take."""
-        return self._fact("max_tokens")
+        return self._property("max_tokens")
 
     @property
     def vocabulary(self) -> int:
         """Ids that the encoder knows."""
-        return self._fact("vocabulary")
+        return self._property("vocabulary")
 
     def vectors(
         self, ids: NDArray[np.int64], types: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -62,30 +62,27 @@ class OnnxNetwork:
         feeds = {"ids": ids, "lengths": lengths}
         if self._knows_types:
             feeds["types"] = types
-        (given,) = self._encoder.run(["vectors"], feeds)
-        vectors: Floats = given
+        (result,) = self._encoder.run(["vectors"], feeds)
+        vectors: Floats = result
         return vectors
 
     def head(self, task: str, mode: Mode, *vectors: Floats) -> Floats:
-        """What a head gives for the vectors that it reads, each [n, width] -> [n, outputs]."""
+        """The outputs of a head for the vectors that it reads, each [n, width] -> [n, outputs]."""
         if (task, mode) not in self._heads:
             self._heads[task, mode] = _open(head_file(self.folder, task, mode))
         session = self._heads[task, mode]
-        names = [given.name for given in session.get_inputs()]
-        (outputs,) = session.run(None, dict(zip(names, vectors, strict=True)))
-        given: Floats = outputs
-        return given
+        names = [value.name for value in session.get_inputs()]
+        (result,) = session.run(None, dict(zip(names, vectors, strict=True)))
+        outputs: Floats = result
+        return outputs
 
-    def spec(self, task: str, mode: Mode) -> ModeSpec:
-        return self.tasks[task].modes[mode]
-
-    def _fact(self, name: str) -> int:
-        facts = self._encoder.get_modelmeta().custom_metadata_map
+    def _property(self, name: str) -> int:
+        properties = self._encoder.get_modelmeta().custom_metadata_map
         try:
-            return int(facts[name])
+            return int(properties[name])
         except (KeyError, ValueError) as error:
             raise TercetError(
-                f"{self.file}: does not say its `{name}`; export it again."
+                f"{self.file}: lacks the property `{name}`; export it again."
             ) from error
 
 
@@ -95,8 +92,7 @@ def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Mode]]:
         (name, mode)
         for name, task in tasks.items()
         if task.answers
-        for mode, spec in task.modes.items()
-        if spec.predicts
+        for mode in task.predicting_modes
     ]
 
 

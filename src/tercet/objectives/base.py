@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from torch import Tensor
 
@@ -12,51 +12,44 @@ Range = tuple[float, float]
 Columns = tuple[Tensor, ...]
 
 
-class PredictiveObjective(Protocol):
-    """Compares what a head gives with labels."""
+class PredictiveObjective(ABC):
+    """Compares the outputs of a head with labels."""
 
-    outputs: int
-    """How many numbers a row the head must give."""
-
+    @abstractmethod
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """Sum of the rows' losses over `total`, in fp32.
 
-        raw: [n, outputs], what the head gives
-        labels: [n], class numbers or grades
+        raw: outputs of the head [n, outputs]
+        labels: class numbers or grades [n]
         total: rows of the batch over all ranks, so that the ranks' losses and gradients add up
         """
-        ...
 
     def teacher_loss(
         self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
     ) -> Tensor:
         """Sum of the rows' distances from a teacher over `total`, in fp32.
 
-        targets: fp32 [n, classes], probabilities at the temperature, or [n, 1], grades
+        targets: fp32, probabilities at the temperature [n, classes], or grades [n, 1]
         """
-        ...
+        raise TercetError(f"{type(self).__name__} cannot learn from a `teacher`.")
 
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
-        """Sum over rows of how far two outputs [n, outputs] are apart, over `total`, in fp32."""
-        ...
-
-    def predict(self, raw: Tensor) -> Tensor:
-        """raw [n, outputs] -> fp32: probabilities [n, classes] or [n], or grades [n]."""
-        ...
+        """Sum over rows of the distance between two outputs [n, outputs], over `total`, in fp32."""
+        raise TercetError(f"{type(self).__name__} cannot be used with `r_drop`.")
 
 
-class VectorObjective(Protocol):
+class ContrastiveObjective(ABC):
     """Compares vectors with each other; needs neither head nor labels."""
 
+    @abstractmethod
     def loss(self, columns: Columns, *, candidates: Columns, first: int, total: int) -> Tensor:
         """Sum of the rows' losses over `total`, in fp32.
 
-        columns: this rank's anchors, positives and perhaps negatives, each [n, width]
-        candidates: the positives and perhaps negatives of all ranks, each [N, width]
-        first: where this rank's rows begin among the N
+        columns: this rank's anchors, positives and optionally negatives, each [n, width]
+        candidates: the positives and optionally negatives of all ranks, each [N, width]
+        first: index of this rank's first row among the N
         total: rows of the batch over all ranks
         """
-        ...
 
 
 def check_columns(columns: Columns, *, objective: str, allowed: tuple[int, ...]) -> None:

@@ -6,14 +6,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from tercet.errors import TercetError
-from tercet.objectives.base import Range
+from tercet.objectives.base import PredictiveObjective, Range
 from tercet.objectives.soft import divergence, symmetric_divergence, two_classes
 
 
-class BinaryCrossEntropy:
-    """One number a row, sigmoid; labels are 0 and 1."""
-
-    outputs = 1
+class BinaryCrossEntropy(PredictiveObjective):
+    """Sigmoid of one output per row; labels are 0 and 1."""
 
     def __init__(self, *, classes: int | None = 2, label_range: Range | None = None) -> None:
         if classes != 2:
@@ -37,7 +35,3 @@ class BinaryCrossEntropy:
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """first, second [n, 1] -> scalar"""
         return symmetric_divergence(two_classes(first), two_classes(second)) / total
-
-    def predict(self, raw: Tensor) -> Tensor:
-        """raw [n, 1] -> probability of class 1 [n]"""
-        return raw.float().squeeze(-1).sigmoid()

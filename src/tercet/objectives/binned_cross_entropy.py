@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from tercet.errors import TercetError
-from tercet.objectives.base import Range
+from tercet.objectives.base import PredictiveObjective, Range
 from tercet.objectives.soft import symmetric_divergence
 
 
-class BinnedCrossEntropy:
-    """One number a bin, softmax; bins stand at equal distances from the lowest to the highest
+class BinnedCrossEntropy(PredictiveObjective):
+    """Softmax over one output per bin; bins are evenly spaced from the lowest to the highest
     grade, and a label belongs to the nearest."""
 
     def __init__(
@@ -22,13 +21,13 @@ class BinnedCrossEntropy:
             raise TercetError(
                 "objective `binned-cross-entropy` needs `range`, the lowest and highest label"
             )
-        self.outputs = bins
+        self._bins = bins
         self._low, self._high = label_range
 
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """raw [n, bins], labels [n] on their own range -> scalar"""
         share = (labels.float() - self._low) / (self._high - self._low)
-        bins = (share * (self.outputs - 1)).round().long().clamp(0, self.outputs - 1)
+        bins = (share * (self._bins - 1)).round().long().clamp(0, self._bins - 1)
         return functional.cross_entropy(raw.float(), bins, reduction="sum") / total
 
     def teacher_loss(
@@ -40,8 +39,3 @@ class BinnedCrossEntropy:
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """first, second [n, bins] -> scalar"""
         return symmetric_divergence(first, second) / total
-
-    def predict(self, raw: Tensor) -> Tensor:
-        """raw [n, bins] -> the expected grade [n]"""
-        grades = torch.linspace(self._low, self._high, self.outputs, device=raw.device)
-        return (raw.float().softmax(dim=-1) * grades).sum(dim=-1)

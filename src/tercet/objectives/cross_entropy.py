@@ -7,16 +7,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from tercet.errors import TercetError
-from tercet.objectives.base import Range
+from tercet.objectives.base import PredictiveObjective, Range
 from tercet.objectives.soft import divergence, symmetric_divergence
 
 
-class CrossEntropy:
-    """One number a class, softmax; labels are class numbers from 0.
+class CrossEntropy(PredictiveObjective):
+    """Softmax over one output per class; labels are class numbers from 0.
 
-    label_smoothing: how much of a label is spread over all classes alike
-    ordinal: or over those nearby, by softmax(-ordinal * squared distance), as soft ordinal vectors
-        have it (Diaz and Marathe, 2019)
+    label_smoothing: how much of a label is spread evenly over all classes
+    ordinal: spreads it over neighbours instead, by softmax(-ordinal * squared distance), as in
+        soft ordinal vectors (Diaz and Marathe, 2019)
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class CrossEntropy:
     ) -> None:
         if classes is None or classes < 2:
             raise TercetError(f"objective `cross-entropy` needs two or more classes, not {classes}")
-        self.outputs = classes
+        self._classes = classes
         self._label_smoothing = label_smoothing
         self._ordinal = ordinal
 
@@ -43,7 +43,7 @@ class CrossEntropy:
 
     def _spread(self, labels: Tensor, ordinal: float) -> Tensor:
         """labels [n] -> probabilities [n, classes]"""
-        places = torch.arange(self.outputs, device=labels.device)
+        places = torch.arange(self._classes, device=labels.device)
         return (-ordinal * (places - labels[:, None]).square().float()).softmax(dim=-1)
 
     def teacher_loss(
@@ -55,7 +55,3 @@ class CrossEntropy:
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """first, second [n, classes] -> scalar"""
         return symmetric_divergence(first, second) / total
-
-    def predict(self, raw: Tensor) -> Tensor:
-        """raw [n, classes] -> probabilities [n, classes]"""
-        return raw.float().softmax(dim=-1)

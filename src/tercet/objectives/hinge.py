@@ -7,11 +7,11 @@ from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.objectives.base import Range
-from tercet.objectives.grades import Grades, OneNumber
+from tercet.objectives.grades import OneOutput
 
 
-class Hinge(OneNumber):
-    """One number a row, a cosine; grades above the middle of `label_range` count as +1, others
+class Hinge(OneOutput):
+    """One output per row, a cosine; grades above the middle of `label_range` count as +1, others
     as -1."""
 
     def __init__(
@@ -21,13 +21,8 @@ class Hinge(OneNumber):
             raise TercetError("objective `hinge` needs `range`, the lowest and highest label")
         self._middle = sum(label_range) / 2.0
         self._margin = margin
-        self._grades = Grades(label_range=label_range, targets=(-1.0, 1.0))
 
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """raw [n, 1], labels [n] on their own range -> scalar"""
         sides = 2.0 * (labels > self._middle).float() - 1.0
         return functional.relu(self._margin - sides * raw.float().squeeze(-1)).sum() / total
-
-    def predict(self, raw: Tensor) -> Tensor:
-        """raw [n, 1] -> grades on the label's own range, clipped to it [n]"""
-        return self._grades.to_labels(raw.squeeze(-1))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tercet.objectives.base import Columns, check_columns
+from tercet.objectives.base import Columns, ContrastiveObjective, check_columns
 from tercet.objectives.in_batch import in_batch_cross_entropy
 
 
-class MultipleNegativesRanking:
+class MultipleNegativesRanking(ContrastiveObjective):
     """Each anchor must rank its own positive above all others of the batch and hard negatives."""
 
     def __init__(self, *, scale: float = 20.0) -> None:

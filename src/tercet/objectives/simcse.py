@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tercet.objectives.base import Columns, check_columns
+from tercet.objectives.base import Columns, ContrastiveObjective, check_columns
 from tercet.objectives.in_batch import in_batch_cross_entropy
 
 
-class SimCSE:
+class SimCSE(ContrastiveObjective):
     """Each anchor must find its own positive among those of the whole batch and hard negatives.
 
     Unsupervised, the two columns are one sentence under two draws of dropout.

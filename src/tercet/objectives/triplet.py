@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tercet.nn.cosine import cosine
-from tercet.objectives.base import Columns, check_columns
+from tercet.objectives.base import Columns, ContrastiveObjective, check_columns
 
 
 def _euclidean(u: Tensor, v: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ _DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-class Triplet:
+class Triplet(ContrastiveObjective):
     """The positive must lie nearer to the anchor than the negative does, by a margin."""
 
     def __init__(

@@ -24,7 +24,7 @@ from tercet.evaluate.presentation import (
     padded,
     spread,
 )
-from tercet.evaluate.scoring import predicting_modes
+from tercet.evaluate.scoring import best_mode
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
 
@@ -139,8 +139,7 @@ def _thinned(curve: Curve) -> Curve:
 
 def _chosen_metrics(line: Mapping[str, Any], tasks: Mapping[str, TaskSpec]) -> Values:
     return {
-        name: line["dev"][name][predicting_modes(task)[0]][task.chosen_metric]
-        for name, task in tasks.items()
+        name: line["dev"][name][best_mode(task)][task.chosen_metric] for name, task in tasks.items()
     }
 
 

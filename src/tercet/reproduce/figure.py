@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tercet.evaluate.metrics import Bounds
 from tercet.evaluate.presentation import Axis, Chart, Series, padded
+from tercet.files import write_text
 from tercet.report.svg import Frame, to_svg
 from tercet.reproduce.table import TASKS, Row
 
@@ -23,7 +24,7 @@ def draw(rows: Sequence[Row], file: Path) -> None:
     lefts = [_NAMES_WIDTH, *[12.0] * (len(charts) - 1)]
     frames = [Frame(width=left + _PANEL_WIDTH, height=height, left=left) for left in lefts]
     title = "On dev: rings are published, dots are measured, with 95 % intervals"
-    file.write_text(to_svg(charts, title=title, frames=frames), "utf-8")
+    write_text(file, to_svg(charts, title=title, frames=frames))
 
 
 def _panel(rows: Sequence[Row], task: str, title: str) -> Chart:

@@ -55,7 +55,7 @@ def _bound(schema: Any, service: Service) -> None:
 def _name(document: dict[str, Any], service: Service) -> None:
     """Write in what this model is called, its tasks and its widths."""
     schemas = document["components"]["schemas"]
-    schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = [service.name]
+    schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = service.names
     for body in ("EmbeddingsBody", "EmbedBody"):
         width = {"type": "integer", "enum": service.model.widths}
         schemas[body]["properties"]["dimensions"]["anyOf"][0] = width

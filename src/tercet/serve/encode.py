@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from tercet.infer.base import BaseEngine, distinct
+from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows
 from tercet.serve.work import Floats, Job, Part, Reader
 from tercet.text.tokens import Pieces
@@ -41,34 +41,19 @@ def _encode_pass(
     if sides == 2:
         return engine.joint_vectors(*columns)
     # A text that several requests ask about is encoded once.
-    kept, places = distinct(columns[0])
+    kept, places = columns[0].distinct()
     vectors: Floats = engine.vectors(columns[0], kept)[places]
     return vectors
 
 
 def _gather(parts: Sequence[Part], side: int) -> Pieces:
-    """The word pieces of all rows of all parts, laid end to end."""
-    chosen = [_take(part.job.work.columns[side], part.rows) for part in parts]
-    if len(chosen) == 1:
-        return chosen[0]
-    held = np.concatenate([np.diff(pieces.offsets) for pieces in chosen])
-    return Pieces(
-        ids=np.concatenate([pieces.ids for pieces in chosen]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        lengths=np.concatenate([pieces.lengths for pieces in chosen]),
-    )
+    """The word pieces of all rows of all parts."""
+    return Pieces.concat([_take(part.job.work.columns[side], part.rows) for part in parts])
 
 
 def _take(pieces: Pieces, rows: Rows) -> Pieces:
-    if len(rows) == len(pieces):  # a job of one part, whose rows stand in their order
-        return pieces
-    starts, ends = pieces.offsets[rows], pieces.offsets[rows + 1]
-    texts = [pieces.ids[start:end] for start, end in zip(starts, ends, strict=True)]
-    return Pieces(
-        ids=np.concatenate(texts),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]),
-        lengths=pieces.lengths[rows],
-    )
+    # The rows of a job of one part are in their order.
+    return pieces if len(rows) == len(pieces) else pieces.take(rows)
 
 
 def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
@@ -81,7 +66,7 @@ def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
         outputs = np.concatenate([cast(Floats, job.found) for job in members])
         if not reader.whole:
             columns = _columns(members, pairs=reader.mode == "bi")
-            outputs = engine.read(reader.task, reader.mode, outputs, columns)
+            outputs = engine.apply_head(reader.task, reader.mode, outputs, columns)
         predicted = engine.predict(reader.task, reader.mode, outputs)
         start = 0
         for job in members:

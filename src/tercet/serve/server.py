@@ -75,7 +75,7 @@ def serve(ready: Ready, listener: socket.socket) -> int:
     model.embed([FIRST_WORDS])
     metrics = Metrics()
     batcher = Batcher(partial(encode, model.engine), limits, metrics)
-    service = Service(model, name_of(settings.model), limits, batcher)
+    service = Service(model, limits, batcher)
     app, gate = build_app(service, index, keys=keys, metrics=metrics, origins=settings.origins)
 
     def reload() -> None:
@@ -85,7 +85,7 @@ def serve(ready: Ready, listener: socket.socket) -> int:
 
     # What is loaded stays: to look through it for garbage would halt all requests for 0.1 s.
     gc.freeze()
-    greeting = {"url": _url(listener), "model": service.name}
+    greeting = {"url": _url(listener), "model": model.name}
     server = Server(app, gate=gate, batcher=batcher, greeting=greeting, on_hangup=reload)
     server.run(sockets=[listener])
     log("ended", failed=batcher.dead)
@@ -117,18 +117,6 @@ def limits_for(model: Model, settings: Settings) -> Limits:
     )
     limits.check(model_tokens=most)
     return limits
-
-
-def name_of(source: str | None) -> str:
-    """What clients call the model: its folder's name, or its hub id."""
-    if source is None:
-        return "tercet"
-    path = Path(source)
-    if not path.exists():
-        return source
-    path = path.resolve()
-    # A run keeps its model in a folder that is always called so.
-    return path.parent.name if path.name == "model" else path.name
 
 
 class Server(uvicorn.Server):

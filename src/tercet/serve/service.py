@@ -11,15 +11,15 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.infer.base import join
 from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
-from tercet.model import Floats, Model, PairMode
+from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.work import Reader, Work
 from tercet.specs import Mode
 from tercet.text.tokens import Pieces
+from tercet.vectors import unit
 
 AT_ONCE = 2000
 """Characters that are tokenised sooner than a thread is woken for them."""
@@ -52,18 +52,20 @@ class Asked:
 
 @dataclass(slots=True)
 class Service:
-    """A model behind its batcher.
-
-    name: what clients call the model
-    """
+    """A model behind its batcher."""
 
     model: Model
-    name: str
     limits: Limits
     batcher: Batcher
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
+
+    @property
+    def names(self) -> list[str]:
+        """What clients may call the model, the usual name first."""
+        # Release 0.1 called the model that ships `tercet`.
+        return [self.model.name, *(["tercet"] if self.model.name == SHIPPED else [])]
 
     def check_count(self, count: int, name: str) -> None:
         """Refuse a request of too many inputs."""
@@ -114,7 +116,6 @@ class Service:
 
     def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
         vocabulary = self.model.tokenizer.vocabulary
-        limit = self.limits.tokens
         for number, row in enumerate(rows):
             for place, id_ in enumerate(row):
                 if not 0 <= id_ < vocabulary:
@@ -124,13 +125,7 @@ class Service:
                         f"`{where}` is {id_}; the model knows tokens from 0 to {vocabulary - 1}.",
                         field=where,
                     )
-        lengths = np.array([len(row) for row in rows], np.int64)
-        kept = [np.asarray(row[:limit], np.int32) for row in rows]
-        return Pieces(
-            ids=np.concatenate(kept),
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, limit))]),
-            lengths=lengths,
-        )
+        return Pieces.of_ids(rows, limit=self.limits.tokens)
 
     async def vectors(
         self, pieces: Pieces, asked: Asked, *, width: int | None = None, normalize: bool = True
@@ -149,7 +144,7 @@ class Service:
         if mode == "cross":
             work = self._pairs(*columns, asked=asked, reader=reader)
         elif mode == "bi":
-            work = self._texts(join(*columns), asked, inputs=len(columns[0]), reader=reader)
+            work = self._texts(Pieces.concat(columns), asked, inputs=len(columns[0]), reader=reader)
         else:
             work = self._texts(columns[0], asked, inputs=len(columns[0]), reader=reader)
         return await self.batcher.submit(work)
@@ -193,10 +188,3 @@ class Service:
             'or ask with "truncate": true.',
             field=place,
         )
-
-
-def unit(vectors: Floats) -> Floats:
-    """Rows of length 1, as `Model.embed` gives them."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
-    return result

@@ -1,6 +1,6 @@
 """The typed blocks of a recipe: encoder, data, heads, objectives, tasks, stages, evaluation.
 
-Every key has a type and either a value in the recipe or the default that stands here.
+Every key has a type and either a default or a value in the recipe.
 """
 
 from tercet.specs.base import (
@@ -11,16 +11,15 @@ from tercet.specs.base import (
     Interval,
     Metric,
     Mode,
-    PoolingName,
+    Pooling,
     Positive,
     Share,
     Spec,
-    Surgery,
 )
 from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
 from tercet.specs.heads import (
+    HEADS,
     MASKED_WORDS,
-    WITH_EXEMPLARS,
     CosineHeadSpec,
     DensePairHeadSpec,
     ExemplarHeadSpec,
@@ -32,9 +31,10 @@ from tercet.specs.heads import (
     SharedSpec,
 )
 from tercet.specs.objectives import (
-    CONTRASTIVE,
+    OBJECTIVES,
     BinaryCrossEntropySpec,
     BinnedCrossEntropySpec,
+    ContrastiveSpec,
     CrossEntropySpec,
     HingeSpec,
     MaskedLanguageModelSpec,
@@ -42,30 +42,37 @@ from tercet.specs.objectives import (
     MeanSquaredErrorSpec,
     MultipleNegativesRankingSpec,
     ObjectiveSpec,
+    PredictiveSpec,
     SimCSESpec,
     TeacherVectorsSpec,
     TripletSpec,
 )
+from tercet.specs.parts import LabelSpace
+from tercet.specs.predictions import Floats
 from tercet.specs.scaling import Scaling, Scalings
+from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import (
     CheckpointSpec,
     EvaluationSpec,
     OptimiserSpec,
-    ScheduleSpec,
     StageSpec,
 )
+from tercet.specs.surgeries import SURGERIES, Surgery
 from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec
 
 __all__ = [
-    "CONTRASTIVE",
+    "HEADS",
     "MASKED_WORDS",
-    "WITH_EXEMPLARS",
+    "OBJECTIVES",
+    "SCHEDULES",
+    "SURGERIES",
     "Activation",
     "BinaryCrossEntropySpec",
     "BinnedCrossEntropySpec",
     "CheckpointSpec",
     "Column",
+    "ContrastiveSpec",
     "CosineHeadSpec",
     "Count",
     "CrossEntropySpec",
@@ -76,9 +83,11 @@ __all__ = [
     "ExemplarHeadSpec",
     "Feature",
     "FeatureHeadSpec",
+    "Floats",
     "HeadSpec",
     "HingeSpec",
     "Interval",
+    "LabelSpace",
     "LayersHeadSpec",
     "MaskedLanguageModelSpec",
     "MeanAbsoluteErrorSpec",
@@ -92,8 +101,9 @@ __all__ = [
     "ObjectiveSpec",
     "OptimiserSpec",
     "PairsSpec",
-    "PoolingName",
+    "Pooling",
     "Positive",
+    "PredictiveSpec",
     "Scaling",
     "Scalings",
     "ScheduleSpec",

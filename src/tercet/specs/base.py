@@ -7,13 +7,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Mode = Literal["single", "bi", "cross"]
-PoolingName = Literal["cls", "pooler", "mean", "max"]
+Pooling = Literal["cls", "pooler", "mean", "max"]
 Feature = Literal["u", "v", "absdiff", "product", "dot", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]
 Metric = Literal["accuracy", "f1", "macro-f1", "pearson", "spearman"]
-Surgery = Literal[
-    "pcgrad", "gradvac", "upgrad", "cagrad", "mgda", "aligned-mtl", "imtl-g", "dualproj"
-]
 Column = Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Column, Count, PoolingName, Share, Spec
+from tercet.specs.base import Column, Count, Pooling, Share, Spec
 
 
 class EncoderSpec(Spec):
     name: str
     """A folder, a name of `tercet weights`, or a model hub id."""
-    pooling: PoolingName = "mean"
+    pooling: Pooling = "mean"
     """How hidden states become one vector a sentence."""
     max_tokens: Annotated[int, Field(ge=4, le=4096)] = 128
     """Longer sentences, and joined pairs, are cut here."""

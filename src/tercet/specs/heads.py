@@ -1,40 +1,107 @@
-"""Heads: vectors to the numbers that an objective reads."""
+"""Heads: vectors to the outputs that an objective reads."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from tercet.specs.base import Activation, Count, Feature, Mode, Share, Spec
+from tercet.specs.parts import Part, declare, of_kind
+from tercet.specs.registry import Registry
+
+HEADS: Registry[type[HeadSpec]] = Registry("head")
+
+Reads = Literal["vectors", "both-orders", "hidden-states"]
 
 
-class MlpHeadSpec(Spec):
+class HeadSpec(Part):
+    """A kind of head.
+
+    Its implementation is a `torch.nn.Module` made with `width` (of the vectors), `outputs` (what
+    the objective reads) and the keys of the recipe. With `to_onnx` it can be exported.
+    """
+
+    registry = HEADS
+    modes: ClassVar[tuple[Mode, ...]]
+    """The modes that it fits."""
+    reads: ClassVar[Reads] = "vectors"
+    """vectors: one per sentence, two in mode `bi`; both-orders: of a pair encoded as (a, b) and as
+    (b, a); hidden-states: of all tokens, and the tokens."""
+    takes_shared: ClassVar[bool] = False
+    """Whether shared layers may come first."""
+    keeps_exemplars: ClassVar[bool] = False
+    """Whether it compares with labelled training sentences; these need classes."""
+    only_output: ClassVar[bool] = False
+    """Whether it gives one number and no more."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether its outputs can be computed from the first numbers of vectors alone."""
+        return False
+
+    def input_width(self, width: int) -> int:
+        """Numbers per row that its first layer reads, from vectors of a width."""
+        return width
+
+
+Head = Annotated[SerializeAsAny[HeadSpec], of_kind(HEADS)]
+
+
+@declare
+class MlpHeadSpec(HeadSpec):
+    """Linear layers on the vector of a sentence, or of a pair encoded jointly."""
+
+    modes = ("single", "cross")
+    takes_shared = True
+    implementation = "tercet.heads.mlp:MlpHead"
+
     kind: Literal["mlp"] = "mlp"
     hidden: list[Count] = Field(default_factory=list)
-    """Widths of hidden layers; none makes it one linear layer."""
+    """Widths of hidden layers; default: none, which makes it one linear layer."""
     activation: Activation = "relu"
     dropout: Share = 0.1
     """Before each linear layer."""
 
 
-class FeatureHeadSpec(Spec):
+@declare
+class FeatureHeadSpec(HeadSpec):
+    """Linear layers on features of two vectors."""
+
+    modes = ("bi",)
+    takes_shared = True
+    implementation = "tercet.heads.features:FeatureHead"
+
     kind: Literal["features"] = "features"
     features: Annotated[list[Feature], Field(min_length=1)]
-    """What of the two vectors is laid side by side."""
+    """What is computed from the two vectors and concatenated."""
     hidden: list[Count] = Field(default_factory=list)
     activation: Activation = "relu"
     dropout: Share = 0.1
 
+    def input_width(self, width: int) -> int:
+        return sum(1 if name in ("dot", "cosine") else width for name in self.features)
 
-class CosineHeadSpec(Spec):
+
+@declare
+class CosineHeadSpec(HeadSpec):
+    """The cosine of two vectors, optionally after one linear layer."""
+
+    modes = ("bi",)
+    only_output = True
+    implementation = "tercet.heads.cosine:CosineHead"
+
     kind: Literal["cosine"] = "cosine"
     projection: bool = False
-    """A linear layer of the vectors' own width before the cosine."""
+    """A linear layer before the cosine, as wide as the vectors."""
     projection_width: Count | None = None
-    """Of that layer, where it differs."""
+    """Width of that layer, where it differs."""
     dropout: Share = 0.0
     """Before the projection."""
+
+    @property
+    def narrows(self) -> bool:
+        return not self.projection
 
     @model_validator(mode="after")
     def _projects(self) -> Self:
@@ -43,7 +110,15 @@ class CosineHeadSpec(Spec):
         return self
 
 
-class DensePairHeadSpec(Spec):
+@declare
+class DensePairHeadSpec(HeadSpec):
+    """A pair encoded jointly in both orders, one linear layer for each order."""
+
+    modes = ("cross",)
+    reads = "both-orders"
+    takes_shared = True
+    implementation = "tercet.heads.dense_pair:DensePairHead"
+
     kind: Literal["dense-pair"] = "dense-pair"
     difference: bool = True
     """A third linear layer, on the difference of the two orders' vectors."""
@@ -52,54 +127,54 @@ class DensePairHeadSpec(Spec):
     dropout: Share = 0.1
 
 
-class LayersHeadSpec(Spec):
+@declare
+class LayersHeadSpec(HeadSpec):
+    """Fresh encoder layers on the hidden states, then one linear layer on the first token."""
+
+    modes = ("single", "cross")
+    reads = "hidden-states"
+    implementation = "tercet.heads.layers:LayersHead"
+
     kind: Literal["layers"] = "layers"
     layers: Count
-    """Fresh layers like the encoder's, on its hidden states."""
+    """How many layers."""
     dropout: Share = 0.1
-    """Before the linear layer on the first token."""
+    """Before the linear layer."""
 
 
-class ExemplarHeadSpec(Spec):
+@declare
+class ExemplarHeadSpec(HeadSpec):
+    """One linear layer on the cosines to labelled training sentences, and on their labels."""
+
+    modes = ("single",)
+    keeps_exemplars = True
+    implementation = "tercet.heads.exemplars:ExemplarHead"
+
     kind: Literal["exemplars"] = "exemplars"
     count: Count
-    """Training sentences whose vectors are kept, as many of each class."""
+    """Training sentences whose vectors are stored, the same number of each class."""
 
 
-class NearestHeadSpec(Spec):
+@declare
+class NearestHeadSpec(HeadSpec):
+    """The cosine to the nearest labelled training sentence of each class."""
+
+    modes = ("single",)
+    keeps_exemplars = True
+    implementation = "tercet.heads.nearest:NearestHead"
+
     kind: Literal["nearest"] = "nearest"
     count: Count
-    """Training sentences whose vectors are kept: all of them, or that many."""
-
-
-HeadSpec = Annotated[
-    MlpHeadSpec
-    | FeatureHeadSpec
-    | CosineHeadSpec
-    | DensePairHeadSpec
-    | LayersHeadSpec
-    | ExemplarHeadSpec
-    | NearestHeadSpec,
-    Field(discriminator="kind"),
-]
-WITH_EXEMPLARS = (ExemplarHeadSpec, NearestHeadSpec)
-FITTING: dict[Mode, tuple[str, ...]] = {
-    "single": ("mlp", "layers", "exemplars", "nearest"),
-    "bi": ("features", "cosine"),
-    "cross": ("mlp", "dense-pair", "layers"),
-}
-"""The kinds of heads that each mode can have."""
-SHARING = ("mlp", "features", "dense-pair")
-"""The kinds of heads that shared layers can stand in."""
+    """Training sentences whose vectors are stored, at most."""
 
 
 MASKED_WORDS = "masked-words"
-"""The layers of masked language modelling stand among the shared ones: all tasks have one head."""
+"""The name of the shared layers of masked language modelling: all tasks use the same."""
 
 
 class SharedSpec(Spec):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
-    """Heads whose shared layers have the same name share them."""
+    """Heads that give the same name share the layers."""
     hidden: Annotated[list[Count], Field(min_length=1)]
     """Widths of the layers."""
     activation: Activation = "relu"

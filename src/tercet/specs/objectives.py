@@ -1,21 +1,98 @@
-"""Objectives: predictions or vectors, and labels, to a loss."""
+"""Objectives: outputs or vectors, and labels, to a loss; and outputs to predictions."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+import numpy as np
+from pydantic import Field, SerializeAsAny, model_validator
 
-from tercet.specs.base import Interval, Positive, Share, Spec
+from tercet.specs.base import Interval, Metric, Mode, Positive, Share
+from tercet.specs.parts import LabelSpace, Part, declare, of_kind
+from tercet.specs.predictions import Floats, sigmoid, softmax, to_grades
+from tercet.specs.registry import Registry
+
+OBJECTIVES: Registry[type[ObjectiveSpec]] = Registry("objective")
 
 
-class CrossEntropySpec(Spec):
+class ObjectiveSpec(Part):
+    """A kind of objective; subclass one of `PredictiveSpec` and `ContrastiveSpec`."""
+
+    registry = OBJECTIVES
+    modes: ClassVar[tuple[Mode, ...]] = ("single", "bi", "cross")
+    """The modes that it fits."""
+    predicts: ClassVar[bool] = False
+    """Whether it reads the outputs of a head, and labels."""
+    contrastive: ClassVar[bool] = False
+    """Whether it compares vectors of a batch with each other."""
+    makes_labels: ClassVar[bool] = False
+    """Whether it makes its own targets; it is then the only objective of its task."""
+    needs_teacher: ClassVar[bool] = False
+
+
+class PredictiveSpec(ObjectiveSpec):
+    """Compares the outputs of a head with labels.
+
+    Its implementation is a `tercet.objectives.base.PredictiveObjective`, made with `classes` (how
+    many, or None), `label_range` (of grades, or None) and the keys of the recipe.
+    """
+
+    predicts = True
+    takes_prior: ClassVar[bool] = False
+    """Whether the share of two classes in training may differ from the one in use."""
+
+    def check(self, labels: LabelSpace) -> None:
+        """Raise a ValueError unless it can learn labels of this kind."""
+
+    def outputs(self, labels: LabelSpace) -> int:
+        """Numbers per row that the head gives."""
+        return 1
+
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
+        raise NotImplementedError
+
+    def metrics(self, labels: LabelSpace) -> tuple[Metric, ...]:
+        """What predictions are measured by; the first is the default."""
+        return labels.metrics
+
+
+class ContrastiveSpec(ObjectiveSpec):
+    """Compares vectors of a batch with each other; needs neither head nor labels.
+
+    Its implementation is a `tercet.objectives.base.ContrastiveObjective`, made with the keys of
+    the recipe.
+    """
+
+    modes = ("single", "bi")
+    contrastive = True
+
+
+Objective = Annotated[SerializeAsAny[ObjectiveSpec], of_kind(OBJECTIVES)]
+
+
+@declare
+class CrossEntropySpec(PredictiveSpec):
+    """Cross-entropy over classes, one output per class."""
+
+    implementation = "tercet.objectives.cross_entropy:CrossEntropy"
+
     kind: Literal["cross-entropy"] = "cross-entropy"
     label_smoothing: Share = 0.0
-    """How much of a label is spread over all classes alike."""
+    """How much of a label is spread evenly over all classes."""
     ordinal: Positive | None = None
-    """Classes stand in an order, and a label is spread over its neighbours: by exp(-ordinal *
-    squared distance)."""
+    """For ordered classes: a label is spread over its neighbours by exp(-ordinal * squared
+    distance)."""
+
+    def check(self, labels: LabelSpace) -> None:
+        if labels.classes is None:
+            raise ValueError(f"objective `{self.kind}` needs `labels`, the names of the classes")
+
+    def outputs(self, labels: LabelSpace) -> int:
+        return labels.classes or 0
+
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        return softmax(outputs)
 
     @model_validator(mode="after")
     def _spreads_once(self) -> Self:
@@ -24,76 +101,143 @@ class CrossEntropySpec(Spec):
         return self
 
 
-class BinaryCrossEntropySpec(Spec):
+@declare
+class BinaryCrossEntropySpec(PredictiveSpec):
+    """Cross-entropy of two classes with one output."""
+
+    takes_prior = True
+    implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
+
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
 
+    def check(self, labels: LabelSpace) -> None:
+        if labels.classes != 2:
+            raise ValueError(f"objective `{self.kind}` needs exactly two `labels`")
 
-class MeanSquaredErrorSpec(Spec):
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        return sigmoid(outputs[:, 0])
+
+
+class GradedSpec(PredictiveSpec):
+    """Grades in the task's range."""
+
+    def check(self, labels: LabelSpace) -> None:
+        if labels.range is None:
+            raise ValueError(f"objective `{self.kind}` needs `range`, the lowest and highest label")
+
+
+class DistanceSpec(GradedSpec):
+    """The distance of one output from the grade."""
+
+    targets: Interval | None = None
+    """The task's label range is scaled to this one; default: not scaled."""
+
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        return to_grades(outputs[:, 0], labels=labels.range, targets=self.targets)
+
+
+@declare
+class MeanSquaredErrorSpec(DistanceSpec):
+    """The squared distance of one output from the grade."""
+
+    implementation = "tercet.objectives.mean_squared_error:MeanSquaredError"
+
     kind: Literal["mean-squared-error"] = "mean-squared-error"
-    targets: Interval | None = None
-    """The task's label range is scaled onto this one; unscaled when left open."""
 
 
-class MeanAbsoluteErrorSpec(Spec):
+@declare
+class MeanAbsoluteErrorSpec(DistanceSpec):
+    """The absolute distance of one output from the grade."""
+
+    implementation = "tercet.objectives.mean_absolute_error:MeanAbsoluteError"
+
     kind: Literal["mean-absolute-error"] = "mean-absolute-error"
-    targets: Interval | None = None
 
 
-class HingeSpec(Spec):
+@declare
+class HingeSpec(GradedSpec):
+    """Pairs graded above the middle of the range must score above a margin, others below it."""
+
+    implementation = "tercet.objectives.hinge:Hinge"
+
     kind: Literal["hinge"] = "hinge"
     margin: Positive = 1.0
-    """How far on its side of 0 a pair must score."""
+    """How far from 0, on its side, a pair must score."""
+
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        return to_grades(outputs[:, 0], labels=labels.range, targets=(-1.0, 1.0))
 
 
-class BinnedCrossEntropySpec(Spec):
+@declare
+class BinnedCrossEntropySpec(GradedSpec):
+    """Cross-entropy over grades sorted into bins; predicts the expected grade."""
+
+    implementation = "tercet.objectives.binned_cross_entropy:BinnedCrossEntropy"
+
     kind: Literal["binned-cross-entropy"] = "binned-cross-entropy"
     bins: Annotated[int, Field(ge=2)] = 6
-    """At equal distances from the lowest to the highest label."""
+    """Evenly spaced from the lowest to the highest label."""
+
+    def outputs(self, labels: LabelSpace) -> int:
+        return self.bins
+
+    def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
+        assert labels.range is not None
+        return softmax(outputs) @ np.linspace(*labels.range, self.bins, dtype=np.float32)
 
 
-class MaskedLanguageModelSpec(Spec):
+@declare
+class MaskedLanguageModelSpec(ObjectiveSpec):
+    """Predicts masked words of unlabelled sentences."""
+
+    makes_labels = True
+    implementation = "tercet.objectives.masked_language_model:MaskedLanguageModel"
+
     kind: Literal["masked-language-model"] = "masked-language-model"
     share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
-    """Of the words of a sentence, how many are masked; at least one is."""
+    """Share of the words of a sentence that are masked; at least one is."""
 
 
-class TeacherVectorsSpec(Spec):
+@declare
+class TeacherVectorsSpec(ObjectiveSpec):
+    """Keeps vectors close to those of a teacher of the same width."""
+
+    modes = ("single", "bi")
+    makes_labels = True
+    needs_teacher = True
+    implementation = "tercet.objectives.teacher_vectors:TeacherVectors"
+
     kind: Literal["teacher-vectors"] = "teacher-vectors"
     distance: Literal["cosine", "euclidean"] = "cosine"
     """1 - cosine, or the mean square of the differences."""
 
 
-class SimCSESpec(Spec):
+@declare
+class SimCSESpec(ContrastiveSpec):
+    """SimCSE: each anchor must find its own positive among all of the batch."""
+
+    implementation = "tercet.objectives.simcse:SimCSE"
+
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
 
 
-class MultipleNegativesRankingSpec(Spec):
+@declare
+class MultipleNegativesRankingSpec(ContrastiveSpec):
+    """Multiple negatives ranking: SimCSE's loss with a scale."""
+
+    implementation = "tercet.objectives.multiple_negatives_ranking:MultipleNegativesRanking"
+
     kind: Literal["multiple-negatives-ranking"] = "multiple-negatives-ranking"
     scale: Positive = 20.0
 
 
-class TripletSpec(Spec):
+@declare
+class TripletSpec(ContrastiveSpec):
+    """The positive must be nearer to the anchor than the negative, by a margin."""
+
+    implementation = "tercet.objectives.triplet:Triplet"
+
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
-
-
-ObjectiveSpec = Annotated[
-    CrossEntropySpec
-    | BinaryCrossEntropySpec
-    | MeanSquaredErrorSpec
-    | MeanAbsoluteErrorSpec
-    | HingeSpec
-    | BinnedCrossEntropySpec
-    | MaskedLanguageModelSpec
-    | TeacherVectorsSpec
-    | SimCSESpec
-    | MultipleNegativesRankingSpec
-    | TripletSpec,
-    Field(discriminator="kind"),
-]
-CONTRASTIVE = (SimCSESpec, MultipleNegativesRankingSpec, TripletSpec)
-"""Objectives that compare vectors."""
-UNLABELLED = (*CONTRASTIVE, MaskedLanguageModelSpec, TeacherVectorsSpec)
-"""Objectives that need neither labels nor a head of the recipe's."""

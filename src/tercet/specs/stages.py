@@ -7,55 +7,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Count, Positive, Share, Spec, Surgery
+from tercet.specs.base import Count, Positive, Share, Spec
+from tercet.specs.schedules import SCHEDULES, RoundRobinSpec, Schedule
+from tercet.specs.surgeries import Surgery
 
 _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|shared)\.[^.]+")
-
-
-class ScheduleSpec(Spec):
-    kind: Literal[
-        "sequential",
-        "round-robin",
-        "random",
-        "proportional",
-        "temperature",
-        "annealed",
-        "needs",
-        "together",
-    ] = "round-robin"
-    """sequential: whole passes in order; round-robin: batch by batch in order; random: drawn by
-    `weights`; proportional: every batch of every task once, shuffled; temperature: drawn by size to
-    the power 1/`temperature`; annealed: drawn by size at first, in the end nearly equally;
-    needs: from one score on dev to the next, the task that lags most behind its goal; together: a
-    batch of every task each step, losses summed."""
-    order: list[str] | None = None
-    """Of sequential and round-robin; a task may stand in it several times."""
-    weights: dict[str, Positive] | None = None
-    """Of random: how likely each task is; equal when left out."""
-    goals: dict[str, Positive] | None = None
-    """Of needs: the score that each task should reach; 1 for those left out."""
-    temperature: Positive = 2.0
-    walk: Literal["once", "cycle"] = "once"
-    """Of round-robin and together: each epoch walks every task's data once, or cycles the smaller
-    ones until the largest is done."""
-    steps_per_epoch: Count | None = None
-    """Of random, temperature, annealed and needs; as many batches as all tasks hold when left
-    out."""
-
-    @model_validator(mode="after")
-    def _keys_fit_kind(self) -> Self:
-        drawn = self.kind in ("random", "temperature", "annealed", "needs")
-        if self.order is not None and self.kind not in ("sequential", "round-robin"):
-            raise ValueError(f"`order` has no meaning for kind `{self.kind}`")
-        if self.weights is not None and self.kind != "random":
-            raise ValueError(f"`weights` has no meaning for kind `{self.kind}`")
-        if self.goals is not None and self.kind != "needs":
-            raise ValueError(f"`goals` has no meaning for kind `{self.kind}`")
-        if self.steps_per_epoch is not None and not drawn:
-            raise ValueError(f"`steps_per_epoch` has no meaning for kind `{self.kind}`")
-        if self.walk == "cycle" and self.kind not in ("round-robin", "together"):
-            raise ValueError(f'`walk = "cycle"` has no meaning for kind `{self.kind}`')
-        return self
 
 
 class OptimiserSpec(Spec):
@@ -95,7 +51,7 @@ class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
     """Which tasks train; all of them when left out."""
-    schedule: ScheduleSpec = ScheduleSpec()
+    schedule: Schedule = RoundRobinSpec()
     epochs: Positive | None = None
     steps: Count | None = None
     """How long: exactly one of `epochs` and `steps`."""
@@ -107,7 +63,7 @@ class StageSpec(Spec):
     """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK,
     shared.NAME."""
     surgery: Surgery | None = None
-    """Gradient surgery by name, with schedule `together`."""
+    """Gradient surgery by kind, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
     average: Share | None = None
     """Decay of a moving average of the weights, such as 0.999: it is the average that is scored
@@ -134,8 +90,9 @@ class StageSpec(Spec):
     def _whole(self) -> Self:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("needs exactly one of `epochs` and `steps`")
-        if self.surgery is not None and self.schedule.kind != "together":
-            raise ValueError('`surgery` needs `schedule.kind` = "together"')
+        if self.surgery is not None and not self.schedule.joint:
+            joint = " or ".join(f'"{kind}"' for kind in SCHEDULES if SCHEDULES[kind].joint)
+            raise ValueError(f"`surgery` needs `schedule.kind` = {joint}")
         return self
 
 

@@ -8,45 +8,46 @@ from pydantic import Field, model_validator
 
 from tercet.specs.base import Count, Interval, Metric, Mode, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
-from tercet.specs.heads import (
-    FITTING,
-    SHARING,
-    WITH_EXEMPLARS,
-    CosineHeadSpec,
-    HeadSpec,
-    SharedSpec,
-)
-from tercet.specs.objectives import CONTRASTIVE, UNLABELLED, ObjectiveSpec
+from tercet.specs.heads import HEADS, Head, SharedSpec
+from tercet.specs.objectives import Objective, PredictiveSpec
+from tercet.specs.parts import LabelSpace
+from tercet.specs.predictions import Floats
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 
 class ModeSpec(Spec):
     shared: SharedSpec | None = None
-    """Layers that stand first in this head and in every other that names them."""
-    head: HeadSpec | None = None
-    """Left out where the objective needs none."""
-    objective: ObjectiveSpec
+    """Layers that come first in this head and in every other that names them."""
+    head: Head | None = None
+    """Only for objectives that need one."""
+    objective: Objective
     weight: Positive = 1.0
     """Factor on this mode's loss."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
-    """Rows go through twice, under different dropout, and this is the factor on how far the two
-    predictions are apart (R-Drop)."""
+    """R-Drop: rows are encoded twice, under different dropout, and the distance between the two
+    predictions is added to the loss with this factor."""
 
     @property
     def predicts(self) -> bool:
         """Whether it has a head that predicts labels."""
-        return not isinstance(self.objective, UNLABELLED)
+        return self.objective.predicts
+
+    @property
+    def prediction(self) -> PredictiveSpec:
+        """The objective of a mode that predicts."""
+        assert isinstance(self.objective, PredictiveSpec)
+        return self.objective
 
     @property
     def narrows(self) -> bool:
-        """Whether its loss can be had from the first numbers of vectors alone."""
-        bare = isinstance(self.head, CosineHeadSpec) and not self.head.projection
-        return bare or isinstance(self.objective, CONTRASTIVE)
+        """Whether its loss can be computed from the first numbers of vectors alone."""
+        return self.objective.contrastive or (self.head is not None and self.head.narrows)
 
     @property
-    def on_vectors(self) -> bool:
-        """Whether it only shapes the vectors, from texts without labels."""
-        return not self.predicts
+    def reads_vectors(self) -> bool:
+        """Whether its head reads nothing but vectors that may have been stored, one per text or
+        jointly encoded pair; other heads need the tokens."""
+        return self.head is not None and self.head.reads == "vectors"
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -57,62 +58,67 @@ class ModeSpec(Spec):
             raise ValueError(f"objective `{kind}` needs a `head`")
         if not self.predicts and self.r_drop > 0.0:
             raise ValueError(f"`r_drop` compares predictions, and objective `{kind}` has none")
-        if self.shared is not None and (self.head is None or self.head.kind not in SHARING):
-            fitting = ", ".join(f"`{name}`" for name in SHARING)
-            raise ValueError(f"`shared` layers stand in heads of kind {fitting} only")
+        if self.shared is not None and (self.head is None or not self.head.takes_shared):
+            fitting = ", ".join(f"`{name}`" for name in HEADS if HEADS[name].takes_shared)
+            raise ValueError(f"`shared` layers fit heads of kind {fitting} only")
         return self
 
 
 class TaskSpec(Spec):
     data: DataSpec
     like: str | None = None
-    """Another task, whose heads this one trains on further data; labels, range and modes are that
-    one's, and so is the score on dev."""
+    """Another task, whose heads this one trains on further data; labels, range and modes default to
+    that task's, and it is scored on dev through that task."""
     teacher: TeacherSpec | None = None
-    """A trained model whose outputs this task learns from, beside its labels or instead."""
+    """A trained model whose outputs this task learns from, in addition to labels or instead."""
     held_out: Share = 0.0
-    """Share of the training rows that are left out; scalings are fitted on them in the end.
-    Tasks that are like this one leave out what tells of these rows."""
+    """Share of the training rows that calibration is fitted on instead. Tasks that are like this
+    one leave out rows that contain these."""
     labels: Annotated[list[str], Field(min_length=2)] | None = None
     """Names of the classes, in the order of their numbers from 0."""
     range: Interval | None = None
     """Lowest and highest label of a graded task."""
     prior: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
-    """Of two classes, how often the second comes where the model will be used; training then allows
-    for its share of the training rows. Taken to be that share when left out."""
+    """For two classes: the frequency of the second where the model will be used. Training corrects
+    for the difference to the training rows. Default: its frequency in the training rows."""
     metric: Metric | None = None
-    """The figure that stands for this task: accuracy of classes, pearson of grades."""
+    """The metric that represents this task; default: accuracy for classes, pearson for grades."""
     subset: SubsetSpec | None = None
-    """A random part of the training rows for each pass; all of them when left out."""
+    """A random part of the training rows for each pass; default: all of them."""
     batch: Count | None = None
-    """Rows a batch, where it differs from the stage's."""
+    """Rows per batch; default: the stage's."""
     chunk: Count | None = None
-    """Of a contrastive task: rows that are encoded at once, where a batch has more; memory then
-    grows with this and not with the batch (GradCache)."""
+    """GradCache, for contrastive tasks: rows that are encoded together, fewer than a batch, so that
+    memory grows with this number and not with the batch."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
-    """Where its rows are cut while training, if earlier than `encoder.max_tokens` says."""
+    """Tokens after which its rows are truncated in training; default: `encoder.max_tokens`."""
     weight: Positive = 1.0
     """Factor on this task's loss."""
     single: ModeSpec | None = None
     """The head on one sentence."""
     bi: ModeSpec | None = None
-    """The head on two vectors, each encoded by itself."""
+    """The head on the vectors of two sentences encoded separately."""
     cross: ModeSpec | None = None
     """The head on two sentences encoded jointly."""
 
     @property
     def modes(self) -> dict[Mode, ModeSpec]:
-        """The modes that this task has, the most exact first."""
-        found: dict[Mode, ModeSpec | None] = {
+        """The modes of this task, the most accurate first."""
+        modes: dict[Mode, ModeSpec | None] = {
             "cross": self.cross,
             "bi": self.bi,
             "single": self.single,
         }
-        return {mode: spec for mode, spec in found.items() if spec is not None}
+        return {mode: spec for mode, spec in modes.items() if spec is not None}
+
+    @property
+    def label_space(self) -> LabelSpace:
+        classes = None if self.labels is None else len(self.labels)
+        return LabelSpace(classes=classes, range=self.range)
 
     @property
     def predicts(self) -> bool:
-        """Whether it has labels to predict; contrastive tasks do not."""
+        """Whether it has a head that predicts labels; contrastive tasks have none."""
         return any(spec.predicts for spec in self.modes.values())
 
     @property
@@ -122,23 +128,37 @@ class TaskSpec(Spec):
 
     @property
     def learns_labels(self) -> bool:
-        """Whether training reads labels; a teacher's are not read but made."""
+        """Whether training reads labels; a teacher with all the weight replaces them."""
         taught = self.teacher is not None and self.teacher.weight == WHOLE
         return self.predicts and not taught
 
     @property
+    def predicting_modes(self) -> dict[Mode, ModeSpec]:
+        """The modes that have a head, the most accurate first."""
+        return {mode: spec for mode, spec in self.modes.items() if spec.predicts}
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
-        """What predictions of this task are measured by; the first stands for it by default."""
-        if self.labels is None:
-            return ("pearson", "spearman")
-        return ("accuracy", "macro-f1", "f1") if len(self.labels) == 2 else ("accuracy", "macro-f1")
+        """What predictions of this task are measured by; the first is the default."""
+        labels = self.label_space
+        for spec in self.predicting_modes.values():
+            return spec.prediction.metrics(labels)
+        return labels.metrics
+
+    def outputs(self, mode: Mode) -> int:
+        """Numbers per row that the head of a mode gives."""
+        return self.modes[mode].prediction.outputs(self.label_space)
+
+    def predict(self, mode: Mode, outputs: Floats) -> Floats:
+        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
+        return self.modes[mode].prediction.predict(outputs, self.label_space)
 
     @property
     def chosen_metric(self) -> Metric:
         return self.metric or self.metrics[0]
 
     def without_places(self) -> Self:
-        """The same without the teachers' folders, to be shared with others."""
+        """The same without the paths of teachers, for folders that are shared."""
         if self.teacher is None:
             return self
         return self.model_copy(update={"teacher": self.teacher.without_places()})
@@ -159,7 +179,7 @@ class TaskSpec(Spec):
             raise ValueError("`prior` and `subset.balanced` both say how often classes come")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
-        contrastive = [isinstance(spec.objective, CONTRASTIVE) for spec in self.modes.values()]
+        contrastive = [spec.objective.contrastive for spec in self.modes.values()]
         if self.chunk is not None and contrastive != [True]:
             raise ValueError("`chunk` needs one mode whose objective compares vectors")
         _check_sources(self)
@@ -172,45 +192,38 @@ class TaskSpec(Spec):
 
 
 def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
-    kind = spec.objective.kind
-    if isinstance(spec.objective, CONTRASTIVE) and mode == "cross":
-        raise ValueError(f"objective `{kind}` compares separate vectors: use mode `bi`")
-    if kind == "cross-entropy" and task.labels is None:
-        raise ValueError(f"objective `{kind}` needs `labels`, the names of the classes")
-    if kind == "binary-cross-entropy" and (task.labels is None or len(task.labels) != 2):
-        raise ValueError(f"objective `{kind}` needs exactly two `labels`")
-    if task.prior is not None and kind == "cross-entropy":
+    objective, head = spec.objective, spec.head
+    kind = objective.kind
+    if mode not in objective.modes:
+        fitting = " or ".join(f"`{name}`" for name in objective.modes)
+        raise ValueError(f"objective `{kind}` compares separate vectors: use mode {fitting}")
+    if objective.makes_labels and (task.predicts or _count_own_labels(task) > 1):
+        raise ValueError(f"objective `{kind}` must be the only one of a task without labels")
+    if objective.needs_teacher and task.teacher is None:
+        raise ValueError(f"objective `{kind}` needs a `teacher`")
+    if not isinstance(objective, PredictiveSpec) or head is None:
+        return
+    labels = task.label_space
+    objective.check(labels)
+    if task.prior is not None and not objective.takes_prior:
         raise ValueError(f"`prior` needs objective `binary-cross-entropy`, not `{kind}`")
-    if kind in _ON_GRADES and task.range is None:
-        raise ValueError(f"objective `{kind}` needs `range`, the lowest and highest label")
-    if kind in _WITH_OWN_LABELS and (task.predicts or _count(task, _WITH_OWN_LABELS) > 1):
-        raise ValueError(f"objective `{kind}` stands in one mode of a task without labels")
-    if kind == "teacher-vectors" and (task.teacher is None or mode == "cross"):
-        raise ValueError(f"objective `{kind}` needs a `teacher`, and mode `single` or `bi`")
-    if spec.head is not None and spec.head.kind not in FITTING[mode]:
-        fitting = " or ".join(f"`{name}`" for name in FITTING[mode])
-        raise ValueError(f"mode `{mode}` needs a head of kind {fitting}, not `{spec.head.kind}`")
-    if isinstance(spec.head, CosineHeadSpec) and kind in ("cross-entropy", "binned-cross-entropy"):
-        raise ValueError(f"a `cosine` head gives one number and cannot feed `{kind}`")
-    if isinstance(spec.head, WITH_EXEMPLARS) and kind != "cross-entropy":
-        raise ValueError(f"a head of kind `{spec.head.kind}` needs objective `cross-entropy`")
+    if mode not in head.modes:
+        fitting = " or ".join(f"`{name}`" for name in HEADS if mode in HEADS[name].modes)
+        raise ValueError(f"mode `{mode}` needs a head of kind {fitting}, not `{head.kind}`")
+    if head.only_output and objective.outputs(labels) > 1:
+        raise ValueError(f"a `{head.kind}` head gives one number and cannot feed `{kind}`")
+    if head.keeps_exemplars and objective.outputs(labels) != labels.classes:
+        raise ValueError(f"a head of kind `{head.kind}` needs objective `cross-entropy`")
 
 
-_ON_GRADES = ("mean-squared-error", "mean-absolute-error", "hinge", "binned-cross-entropy")
-
-
-_WITH_OWN_LABELS = ("masked-language-model", "teacher-vectors")
-"""Objectives that make what they are compared with themselves."""
-
-
-def _count(task: TaskSpec, kinds: tuple[str, ...]) -> int:
-    return sum(spec.objective.kind in kinds for spec in task.modes.values())
+def _count_own_labels(task: TaskSpec) -> int:
+    return sum(spec.objective.makes_labels for spec in task.modes.values())
 
 
 def _check_sources(task: TaskSpec) -> None:
-    """What a task learns from must be there: labels, a teacher, or both."""
-    keeps = any(spec.objective.kind == "teacher-vectors" for spec in task.modes.values())
-    if task.teacher is not None and not task.predicts and not keeps:
+    """A task needs something to learn from: labels, a teacher, or both."""
+    taught = task.predicts or any(spec.objective.needs_teacher for spec in task.modes.values())
+    if task.teacher is not None and not taught:
         raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
     if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
         raise ValueError("`data.pairs` have no labels: they need a `teacher` with `weight = 1`")
@@ -222,5 +235,5 @@ def _check_sources(task: TaskSpec) -> None:
         raise ValueError("`subset.balanced` needs labels, and the teacher gives all of them")
     if task.held_out > 0.0:
         raise ValueError("`held_out` rows are for calibration, which needs labels")
-    if any(isinstance(spec.head, WITH_EXEMPLARS) for spec in task.modes.values()):
+    if any(spec.head is not None and spec.head.keeps_exemplars for spec in task.modes.values()):
         raise ValueError("a head with exemplars needs labels, and the teacher gives all of them")

@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 from tokenizers import Encoding
 
 from tercet.errors import TercetError
@@ -51,8 +51,8 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """The sha256 of all that decides which ids a text gets."""
         definition = json.loads(self._backend.to_str())
-        for aside in ("version", "decoder", "truncation", "padding"):
-            definition.pop(aside, None)
+        for key in ("version", "decoder", "truncation", "padding"):
+            definition.pop(key, None)
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
 
     def check_fits(self, vocabulary: int) -> None:
@@ -66,17 +66,8 @@ class Tokenizer:
     def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """Bare word pieces of n texts, at most `limit` of each, without special tokens."""
         _check_texts(texts)
-        ids = [np.zeros(0, np.int32)]
-        lengths = np.zeros(len(texts), np.int64)
-        done = 0
-        for chunk in _chunks(texts):
-            for encoding in self._encode(chunk):
-                ids.append(np.asarray(encoding.ids[:limit], np.int32))
-                lengths[done] = len(encoding)
-                done += 1
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.minimum(lengths, limit), out=offsets[1:])
-        return Pieces(ids=np.concatenate(ids), offsets=offsets, lengths=lengths)
+        encodings = chain.from_iterable(map(self._encode, _chunks(texts)))
+        return Pieces.of_ids((encoding.ids for encoding in encodings), limit=limit)
 
     def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
         """Tokens of n texts, special ones included."""

@@ -19,8 +19,8 @@ from tercet.train.grad_cache import GradCache
 from tercet.train.gradients import GradientRows
 from tercet.train.graphs import Graphs
 from tercet.train.losses import Losses
-from tercet.train.schedule import Draw
-from tercet.train.surgery import Surgeon, cosines
+from tercet.train.plan import Draw
+from tercet.train.surgery import GradientSurgery, cosines
 
 if TYPE_CHECKING:
     from tercet.nn.fused import FusedEncoder
@@ -35,7 +35,7 @@ class Backward:
         self._stage = stage
         self._losses = losses
         self._world = losses.world
-        self.surgeon = Surgeon(stage.surgery) if stage.surgery is not None else None
+        self.surgery = GradientSurgery(stage.surgery) if stage.surgery is not None else None
         self.rows = self._gradient_rows(recipe.stage_tasks(stage))
         self._fused = self._fused_where_possible()
         self._graphs = self._graphs_where_possible()
@@ -47,7 +47,7 @@ class Backward:
         for task in tasks:
             for name in sorted(network.shared_by(task)):
                 heads[task] += network.shared[name].parameters()
-        if self.surgeon is not None:
+        if self.surgery is not None:
             # Tasks that share layers may pull them apart: surgery must see these too.
             body += [p for p in network.shared.parameters() if p.requires_grad]
         apart = set(body)
@@ -57,7 +57,7 @@ class Backward:
                 task: [p for p in own if p.requires_grad and p not in apart]
                 for task, own in heads.items()
             },
-            rows=len(tasks) if self.surgeon is not None else 1,
+            rows=len(tasks) if self.surgery is not None else 1,
             device=self._world.device,
         )
 
@@ -77,6 +77,8 @@ class Backward:
         """Replay forward and backward on a GPU; processes that gather vectors cannot."""
         if self._world.device.type != "cuda" or self._world.size > 1:
             return None
+        if not self._losses.network.encoder.config.architecture.cuda_graphs:
+            return None
         return Graphs(self._losses, bf16=self._is_bf16)
 
     @property
@@ -95,18 +97,18 @@ class Backward:
         encoder = self._losses.network.encoder
         with encoder.replaced(self._fused) if self._fused is not None else nullcontext():
             for number, draw in enumerate(draws):
-                row = number if self.surgeon is not None else 0
+                row = number if self.surgery is not None else 0
                 self.rows.write_to(row, task=draw.task)
                 losses.append(self._backward(draw, row=row, step=step))
         found = torch.stack(losses)
         self._world.sum_(found)
         self.rows.add_over_ranks(self._world)
-        if self.surgeon is None:
+        if self.surgery is None:
             return found, None
         gramian = self.rows.gramian(len(draws))
         # Some algorithms draw a random order of tasks: every process must draw the same.
         self._seed(step, 0)
-        self.rows.combine(self.surgeon.weights(gramian))
+        self.rows.combine(self.surgery.weights(gramian))
         return found, cosines(gramian)
 
     def _backward(self, draw: Draw, *, row: int, step: int) -> Tensor:

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from tercet.data.labels import Labels
+from tercet.heads.exemplars import StoresExemplars
 from tercet.infer.engine import Engine
-from tercet.nn.exemplars import ExemplarHead, NearestHead
 from tercet.train.losses import Losses
 
 
@@ -16,11 +16,10 @@ def fill_exemplars(losses: Losses, task: str, *, seed: int) -> None:
     """Give a task's heads that keep exemplars the vectors of training sentences."""
     table = losses.tables[task]
     for head in losses.network.heads_of(task).children():
-        if not isinstance(head, ExemplarHead | NearestHead):
+        if not isinstance(head, StoresExemplars):
             continue
         assert table.labels is not None
-        alike = isinstance(head, ExemplarHead)
-        rows = choose(table.labels, len(head.exemplars), alike=alike, seed=seed)
+        rows = choose(table.labels, len(head.exemplars), alike=head.balanced, seed=seed)
         engine = Engine(losses.network, losses.template, losses.max_tokens)
         vectors = torch.from_numpy(engine.vectors(table.columns[0], rows))
         head.exemplars.fill(vectors, torch.from_numpy(np.asarray(table.labels[rows])))

@@ -19,7 +19,8 @@ from tercet.nn.device_tokens import PackedTokens
 from tercet.nn.plan import one_block
 from tercet.specs import Mode
 from tercet.text.tokens import Tokens, padded
-from tercet.train.losses import Batch, Losses
+from tercet.train.batch import Batch, Supervision
+from tercet.train.losses import Losses
 
 # A shape is captured when it comes up for the third time: rare ones are not worth it.
 _SEEN_BEFORE_CAPTURE = 2
@@ -36,7 +37,7 @@ class _Captured:
 
     graph: torch.cuda.CUDAGraph
     buffers: Mapping[Mode, Tensor]
-    labels: Tensor | None
+    supervision: Supervision
     loss: Tensor
 
 
@@ -66,46 +67,47 @@ class Graphs:
             captured = self._captured[key] = self._capture(batch, packed, weight=weight)
         for mode, buffer in captured.buffers.items():
             buffer.copy_(packed[mode].buffer, non_blocking=True)
-        if captured.labels is not None and batch.labels is not None:
-            captured.labels.copy_(batch.labels.pin_memory(), non_blocking=True)
+        held = captured.supervision.tensors()
+        for name, tensor in batch.supervision.tensors().items():
+            held[name].copy_(tensor.pin_memory(), non_blocking=True)
         captured.graph.replay()
         return captured.loss.clone()
 
     def _eager(self, batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float) -> Tensor:
         device = self._losses.world.device
         buffers = {g: p.buffer.to(device, non_blocking=True) for g, p in packed.items()}
-        labels = None if batch.labels is None else batch.labels.to(device)
-        return self._compute(batch, packed, buffers, labels, weight=weight)
+        supervision = batch.supervision.to(device)
+        return self._compute(batch, packed, buffers, supervision, weight=weight)
 
     def _capture(
         self, batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float
     ) -> _Captured:
         device = self._losses.world.device
         buffers = {g: p.buffer.to(device) for g, p in packed.items()}
-        labels = None if batch.labels is None else batch.labels.to(device)
+        supervision = batch.supervision.to(device)
 
         def compute() -> Tensor:
-            return self._compute(batch, packed, buffers, labels, weight=weight)
+            return self._compute(batch, packed, buffers, supervision, weight=weight)
 
         with _untouched_gradients(self._losses.network):
             _warm_up(compute)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool):
                 loss = compute()
-        return _Captured(graph, buffers, labels, loss)
+        return _Captured(graph, buffers, supervision, loss)
 
     def _compute(
         self,
         batch: Batch,
         packed: Mapping[Mode, PackedTokens],
         buffers: Mapping[Mode, Tensor],
-        labels: Tensor | None,
+        supervision: Supervision,
         *,
         weight: float,
     ) -> Tensor:
         tokens = {mode: packed[mode].unpack(buffer) for mode, buffer in buffers.items()}
         with torch.autocast("cuda", torch.bfloat16, enabled=self._bf16, cache_enabled=False):
-            loss = self._losses.loss_on_device(batch, tokens, labels)
+            loss = self._losses.loss_on_device(batch, tokens, supervision)
         torch.autograd.backward(loss * weight)
         return loss.detach()
 
@@ -134,8 +136,8 @@ def to_fixed_shape(tokens: Tokens, *, max_tokens: int) -> Tokens:
 
 def _key(batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float, row: int) -> Key:
     shapes = tuple((mode, p.parts, p.shapes, p.longest, p.used) for mode, p in packed.items())
-    labels = None if batch.labels is None else batch.labels.shape
-    return (batch.task, row, weight, batch.own, batch.rows, batch.total, labels, shapes)
+    supervised = tuple((name, t.shape) for name, t in batch.supervision.tensors().items())
+    return (batch.task, row, weight, batch.own, batch.rows, batch.total, supervised, shapes)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a head's outputs cost: against labels, against a teacher, and against themselves."""
+"""The loss of a head's outputs: by labels, by a teacher, and by R-Drop."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from torch import Tensor
 
 from tercet.data.labels import Labels
 from tercet.errors import TercetError
-from tercet.objectives import PredictiveObjective
+from tercet.objectives.base import PredictiveObjective
 from tercet.specs import Mode, TaskSpec
+from tercet.train.batch import Supervision
 
 Targets = NDArray[np.float32]
-
-
-def with_targets(labels: Labels | None, targets: Targets | None) -> Tensor | None:
-    """Labels [n] and a teacher's targets [n, k] as one tensor, which travels as labels do.
-
-    [n] without targets; else fp32 [n, 1 + k], or [n, k] where there are no labels.
-    """
-    if targets is None:
-        return None if labels is None else torch.from_numpy(labels)
-    if labels is None:
-        return torch.from_numpy(targets)
-    return torch.from_numpy(np.column_stack([labels.astype(np.float32), targets]))
 
 
 def head_loss(
@@ -34,21 +23,21 @@ def head_loss(
     task: TaskSpec,
     mode: Mode,
     raw: Tensor,
-    labels: Tensor,
+    supervision: Supervision,
     *,
     total: int,
     shift: float = 0.0,
 ) -> Tensor:
     """The sum of the rows' losses over `total`.
 
-    raw: [n, outputs], or [2n, outputs] where R-Drop sends rows through twice
-    labels: what `with_targets` made of n rows
-    shift: what `prior_shift` found; labels are compared with outputs that it is added to
+    raw: [n, outputs], or [2n, outputs] where R-Drop encodes rows twice
+    supervision: of n rows
+    shift: from `prior_shift`; it is added to the outputs that labels are compared with
     """
     factor = task.modes[mode].r_drop
     if factor == 0.0:
-        return _guided_loss(objective, task, raw, labels, total=total, shift=shift)
-    twice = torch.cat([labels, labels])
+        return _guided_loss(objective, task, raw, supervision, total=total, shift=shift)
+    twice = Supervision(**{k: torch.cat([t, t]) for k, t in supervision.tensors().items()})
     guided = _guided_loss(objective, task, raw, twice, total=2 * total, shift=shift)
     first, second = raw.chunk(2)
     return guided + factor * objective.disagreement(first, second, total=total)
@@ -70,21 +59,21 @@ def _guided_loss(
     objective: PredictiveObjective,
     task: TaskSpec,
     raw: Tensor,
-    labels: Tensor,
+    supervision: Supervision,
     *,
     total: int,
     shift: float,
 ) -> Tensor:
     """By labels, a teacher, or both."""
-    teacher = task.teacher
+    labels, targets, teacher = supervision.labels, supervision.targets, task.teacher
     if teacher is None:
+        assert labels is not None
         return objective.loss(raw.float() + shift, labels, total=total)
-    targets = labels[:, 1:] if task.learns_labels else labels
+    assert targets is not None
     taught = teacher.weight * objective.teacher_loss(
         raw, targets, temperature=teacher.temperature, total=total
     )
-    if not task.learns_labels:
+    if labels is None:
         return taught
-    own = labels[:, 0].long() if task.labels is not None else labels[:, 0]
-    learnt = objective.loss(raw.float() + shift, own, total=total)
+    learnt = objective.loss(raw.float() + shift, labels, total=total)
     return taught + (1.0 - teacher.weight) * learnt

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from torch import Tensor
 
 from tercet.errors import TercetError
-from tercet.train.schedule import Draw
+from tercet.train.plan import Draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from types import FrameType
+from typing import Any
 
 import torch
 
 from tercet.folders.model_card import Metrics
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.specs.registry import resolve
 from tercet.train.average import Average
 from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
@@ -21,11 +23,10 @@ from tercet.train.exemplars import fill_exemplars
 from tercet.train.journal import Journal, StepRecord
 from tercet.train.listener import Listener
 from tercet.train.losses import Losses
-from tercet.train.needs import neediest
 from tercet.train.pace import Pace
 from tercet.train.parts import choose_trainable, rate, set_modes
-from tercet.train.schedule import Plan, Subset
-from tercet.train.surgery import Surgeon
+from tercet.train.plan import StagePlan, Subset
+from tercet.train.surgery import GradientSurgery
 from tercet.train.update import Update
 
 # On a GPU reading a loss means waiting for it, so losses are read in groups.
@@ -43,8 +44,8 @@ class Position:
     best, best_step: the stage's best score so far and the total at which it was reached
     waited: scores since then
     ended: whether the stage was ended early
-    kept: of each stage that is done, the total whose weights it left
-    turns: steps of the stage and the tasks that its schedule turned to there, by what they needed
+    kept_steps: of each finished stage, the total whose weights it left
+    switches: [step of the stage, index of the task that its schedule switched to] each
     """
 
     stage: int = 0
@@ -54,8 +55,14 @@ class Position:
     best_step: int = 0
     waited: int = 0
     ended: bool = False
-    kept: Sequence[int] = ()
-    turns: Sequence[Sequence[int]] = ()
+    kept_steps: Sequence[int] = ()
+    switches: Sequence[Sequence[int]] = ()
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> Position:
+        """A position from a checkpoint; those of version 0.1 have two other names in it."""
+        names = {"kept": "kept_steps", "turns": "switches"}
+        return cls(**{names.get(key, key): value for key, value in state.items()})
 
 
 class Loop:
@@ -85,13 +92,13 @@ class Loop:
     def run(self, start: Checkpoint | None) -> Position:
         """Train to the end of the last stage; Ctrl-C saves a checkpoint and then goes through."""
         if start is not None:
-            self.position = Position(**start.state["position"])
+            self.position = Position.restore(start.state["position"])
             self.network.load_state_dict(start.network)
         with _interrupt_noticed() as interrupted:
             for number in range(self.position.stage, len(self.recipe.stages)):
                 if self.position.stage != number:
                     self.position = Position(
-                        stage=number, total=self.position.total, kept=self.position.kept
+                        stage=number, total=self.position.total, kept_steps=self.position.kept_steps
                     )
                     start = None
                 if self._stage(self.recipe.stages[number], start, interrupted):
@@ -115,7 +122,7 @@ class Loop:
     def _train_stage(
         self,
         stage: StageSpec,
-        plan: Plan,
+        plan: StagePlan,
         start: Checkpoint | None,
         interrupted: Callable[[], bool],
     ) -> bool:
@@ -132,8 +139,8 @@ class Loop:
         optimiser = update.optimiser
         if start is not None:
             restore_optimiser(self.network, optimiser, start.optimiser)
-            if backward.surgeon is not None:
-                backward.surgeon.restore(start.surgery)
+            if backward.surgery is not None:
+                backward.surgery.restore(start.surgery)
         average = Average(optimiser, decay=stage.average) if stage.average is not None else None
         pace = Pace.on(self.world.device)
         while self.position.step < len(plan) and not self.position.ended:
@@ -169,7 +176,7 @@ class Loop:
                     average.leave()
                 self._leave(stage)
             if saving or stop or self.position.ended:
-                self._save(optimiser, backward.surgeon)
+                self._save(optimiser, backward.surgery)
             if stop:
                 return True
         return False
@@ -178,12 +185,12 @@ class Loop:
         lines, rows = self.journal.flush()
         self.listener.steps(lines, rows=rows)
 
-    def _plan(self, stage: StageSpec) -> Plan:
+    def _plan(self, stage: StageSpec) -> StagePlan:
         names = self.recipe.stage_tasks(stage)
-        plan = Plan(
+        plan = StagePlan(
             stage.schedule,
             sizes={name: len(self.losses.tables[name]) for name in names},
-            rows_a_visit={
+            rows_per_visit={
                 name: (self.recipe.tasks[name].batch or stage.batch) * stage.accumulate
                 for name in names
             },
@@ -192,8 +199,8 @@ class Loop:
             seed=(self.recipe.seed, self.position.stage),
             subsets=self._subsets(names),
         )
-        for step, task in self.position.turns:
-            plan.turn_to(task, step=step)
+        for step, task in self.position.switches:
+            plan.switch_to(task, step=step)
         return plan
 
     def _subsets(self, names: Sequence[str]) -> dict[str, Subset]:
@@ -205,7 +212,7 @@ class Loop:
                 found[name] = subset
         return found
 
-    def _due(self, plan: Plan) -> tuple[bool, bool, bool]:
+    def _due(self, plan: StagePlan) -> tuple[bool, bool, bool]:
         """Whether it is time, after a step, to score on dev, to save, and to read the losses."""
         done, total = self.position.step, self.position.total
         ends_stage = done == len(plan)
@@ -219,7 +226,7 @@ class Loop:
         flushing = done % _STEPS_A_FLUSH.get(self.world.device.type, 1) == 0
         return scoring and self.score is not None, saving, flushing
 
-    def _score(self, stage: StageSpec, plan: Plan) -> None:
+    def _score(self, stage: StageSpec, plan: StagePlan) -> None:
         dev: Metrics = {}
         score = 0.0
         evaluation = self.recipe.evaluation_of(stage)
@@ -239,34 +246,37 @@ class Loop:
             self.listener.scores(step=total, dev=dev, score=score, best=best)
             if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)
-        if stage.schedule.kind == "needs":
-            self._turn_to_neediest(stage, plan, dev)
+        if stage.schedule.after_score is not None:
+            self._switch_task(stage, plan, dev)
 
-    def _turn_to_neediest(self, stage: StageSpec, plan: Plan, dev: Metrics) -> None:
-        task = 0
+    def _switch_task(self, stage: StageSpec, plan: StagePlan, dev: Metrics) -> None:
+        """Train only the task that the schedule chooses by these scores."""
+        index = 0
         if self.world.leads:
-            task = neediest(dev, self.recipe.tasks, tasks=plan.tasks, goals=stage.schedule.goals)
-        turn = [self.position.step, int(self.world.agree([task])[0])]
-        self.position = replace(self.position, turns=[*self.position.turns, turn])
-        plan.turn_to(turn[1], step=turn[0])
+            tasks = {name: self.recipe.tasks[name] for name in plan.tasks}
+            choose = resolve(type(stage.schedule).after_score)
+            index = plan.tasks.index(choose(stage.schedule, dev, tasks))
+        step, index = self.position.step, int(self.world.agree([index])[0])
+        self.position = replace(self.position, switches=[*self.position.switches, [step, index]])
+        plan.switch_to(index, step=step)
 
     def _leave(self, stage: StageSpec) -> None:
         """Choose the weights that a stage leaves: its best or its last."""
-        kept = self.position.total
+        step = self.position.total
         if self.recipe.evaluation_of(stage).keep == "best" and self.position.best is not None:
-            kept = self.position.best_step
-        if kept != self.position.total:
+            step = self.position.best_step
+        if step != self.position.total:
             self.world.wait()
-            self.network.load_state_dict(self.checkpoints.best(kept))
-        self.position = replace(self.position, kept=[*self.position.kept, kept])
+            self.network.load_state_dict(self.checkpoints.best(step))
+        self.position = replace(self.position, kept_steps=[*self.position.kept_steps, step])
 
-    def _save(self, optimiser: torch.optim.Optimizer, surgeon: Surgeon | None) -> None:
+    def _save(self, optimiser: torch.optim.Optimizer, surgery: GradientSurgery | None) -> None:
         if self.world.leads:
             checkpoint = Checkpoint(
                 state={"position": asdict(self.position), "journal": self.journal.sync()},
                 network=self.network.state_dict(),
                 optimiser=optimiser_tensors(self.network, optimiser),
-                surgery=surgeon.state() if surgeon is not None else {},
+                surgery=surgery.state() if surgery is not None else {},
             )
             self.checkpoints.save(self.position.total, checkpoint)
         self.world.wait()

@@ -15,31 +15,11 @@ from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
-from tercet.text.tokens import Tokens, concatenate
+from tercet.text.tokens import Tokens
+from tercet.train.batch import Batch, Supervision
 from tercet.train.distributed import World
-from tercet.train.head_loss import Targets, head_loss, prior_shift, with_targets
+from tercet.train.head_loss import Targets, head_loss, prior_shift
 from tercet.train.masking import Masking
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What one process reads of a batch, still on the host.
-
-    tokens: of each mode of the task; no mode where this process has no rows
-    labels: int64 classes or float32 grades [own rows], with a teacher's targets as `with_targets`
-        puts them; int64 [2, masked], places and words, where words are masked; None for tasks
-        without labels
-    first, own, rows: where its own rows begin, how many they are, and those of all processes
-    total: rows of the step over all processes, so that losses and gradients add up
-    """
-
-    task: str
-    tokens: Mapping[Mode, Tokens]
-    labels: Tensor | None
-    first: int
-    own: int
-    rows: int
-    total: int
 
 
 def prior_shifts(
@@ -78,15 +58,18 @@ class Losses:
         share, own = self.share(task, rows, total=total)
         modes = self.tasks[task].modes if len(own) else ()
         tokens = {mode: self.tokens(task, mode, own) for mode in modes}
-        known, taught = self.tables[task].labels, self.targets.get(task)
-        labels = with_targets(
-            None if known is None else known[own], None if taught is None else taught[own]
+        labels, targets = self.tables[task].labels, self.targets.get(task)
+        supervision = Supervision(
+            labels=None if labels is None else torch.from_numpy(labels[own]),
+            targets=None if targets is None else torch.from_numpy(targets[own]),
         )
         for mode in modes:
             if (objective := self.network.masked_objectives.get((task, mode))) is not None:
                 assert self.masking is not None
-                tokens[mode], labels = self.masking(tokens[mode], share=objective.share)
-        return replace(share, tokens=tokens, labels=labels)
+                masked = self.masking(tokens[mode], share=objective.share)
+                tokens[mode] = masked.tokens
+                supervision = replace(supervision, places=masked.places, words=masked.words)
+        return replace(share, tokens=tokens, supervision=supervision)
 
     def share(
         self, task: str, rows: NDArray[np.int64], *, total: int
@@ -97,7 +80,7 @@ class Losses:
         share = Batch(
             task=task,
             tokens={},
-            labels=None,
+            supervision=Supervision(),
             first=first,
             own=last - first,
             rows=len(rows),
@@ -109,48 +92,47 @@ class Losses:
         """The sum over this process's rows and the task's modes, divided by `batch.total`."""
         device = self.world.device
         tokens = {mode: DeviceTokens.from_host(t, device) for mode, t in batch.tokens.items()}
-        labels = batch.labels
-        if labels is not None:
-            labels = labels.to(device, non_blocking=True)
-        return self.loss_on_device(batch, tokens, labels)
+        return self.loss_on_device(batch, tokens, batch.supervision.to(device))
 
     def loss_on_device(
-        self, batch: Batch, tokens: Mapping[Mode, DeviceTokens], labels: Tensor | None
+        self, batch: Batch, tokens: Mapping[Mode, DeviceTokens], supervision: Supervision
     ) -> Tensor:
-        """The same, of tokens and labels that are where the network is."""
+        """The same, of tokens and supervision on the network's device."""
         parts = []
         for mode, spec in self.tasks[batch.task].modes.items():
             if (batch.task, mode) in self.network.contrastive_objectives:
-                parts.append(spec.weight * self._vector_loss(batch, mode, tokens.get(mode)))
+                parts.append(spec.weight * self._contrastive_loss(batch, mode, tokens.get(mode)))
             elif mode in tokens:
-                assert labels is not None
-                parts.append(spec.weight * self._labelled_loss(batch, mode, tokens[mode], labels))
+                loss = self._supervised_loss(batch, mode, tokens[mode], supervision)
+                parts.append(spec.weight * loss)
         if not parts:
             return torch.zeros((), device=self.world.device, requires_grad=True)
         return torch.stack(parts).sum()
 
-    def _labelled_loss(
-        self, batch: Batch, mode: Mode, tokens: DeviceTokens, labels: Tensor
+    def _supervised_loss(
+        self, batch: Batch, mode: Mode, tokens: DeviceTokens, supervision: Supervision
     ) -> Tensor:
         if (masked := self.network.masked_objectives.get((batch.task, mode))) is not None:
-            places, words = labels
+            assert supervision.places is not None
+            assert supervision.words is not None
             return masked.loss(
-                self.network.masked_words(tokens, places),
-                words,
-                rows=tokens.rows.index_select(0, places),
+                self.network.masked_words(tokens, supervision.places),
+                supervision.words,
+                rows=tokens.rows.index_select(0, supervision.places),
                 count=tokens.count,
                 total=batch.total * (tokens.used // batch.own),
             )
-        if (kept := self.network.teacher_objectives.get((batch.task, mode))) is not None:
+        if (taught := self.network.teacher_objectives.get((batch.task, mode))) is not None:
+            assert supervision.targets is not None
             vectors = self.network.vectors(tokens)
-            # A row's targets lie side by side, its columns' vectors one after the other.
-            targets = labels.view(batch.own, -1, vectors.shape[-1]).transpose(0, 1).flatten(0, 1)
+            # A row's targets are side by side, its columns' vectors one after the other.
+            targets = supervision.targets.view(batch.own, -1, vectors.shape[-1])
             total = batch.total * (tokens.used // batch.own)
-            return kept.loss(vectors, targets, total=total)
+            return taught.loss(vectors, targets.transpose(0, 1).flatten(0, 1), total=total)
         objective, task = self.network.objectives[batch.task, mode], self.tasks[batch.task]
         shift = self.shifts.get(batch.task, 0.0)
         parts = [
-            head_loss(objective, task, mode, raw, labels, total=batch.total, shift=shift)
+            head_loss(objective, task, mode, raw, supervision, total=batch.total, shift=shift)
             for raw in self._outputs(batch.task, mode, tokens)
         ]
         return torch.stack(parts).mean()
@@ -167,7 +149,7 @@ class Losses:
         narrow = [tuple(column[:, :width] for column in columns) for width in self.widths]
         return [columns, *narrow]
 
-    def _vector_loss(self, batch: Batch, mode: Mode, tokens: DeviceTokens | None) -> Tensor:
+    def _contrastive_loss(self, batch: Batch, mode: Mode, tokens: DeviceTokens | None) -> Tensor:
         if tokens is None:
             return self.compare(batch, mode, self.no_columns(batch.task, mode))
         return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own))
@@ -198,7 +180,7 @@ class Losses:
         tokens = self.tables[task].tokens(
             own, mode=mode, template=self.template, max_tokens=longest
         )
-        return concatenate([tokens, tokens]) if self._is_twice(task, mode) else tokens
+        return Tokens.concat([tokens, tokens]) if self._is_twice(task, mode) else tokens
 
     def _is_twice(self, task: str, mode: Mode) -> bool:
         """Unsupervised SimCSE: the same sentence twice, under different dropout."""

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
+from tercet.heads.exemplars import Exemplars
 from tercet.network.network import Network
-from tercet.nn.exemplars import Exemplars
 from tercet.specs import OptimiserSpec, StageSpec
 
 

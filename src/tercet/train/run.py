@@ -36,10 +36,10 @@ from tercet.train.losses import Losses, prior_shifts
 from tercet.train.made_with import made_with
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
+from tercet.train.plan import Draw
 from tercet.train.preparation import Preparation
 from tercet.train.run_folder import RunFolder
-from tercet.train.schedule import Draw
-from tercet.train.surgery import Surgeon
+from tercet.train.surgery import GradientSurgery
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Run:
         for stage in self.recipe.stages:
             choose_trainable(network, stage, tasks=self.recipe.stage_tasks(stage))
             if stage.surgery is not None:
-                Surgeon(stage.surgery)
+                GradientSurgery(stage.surgery)
 
     def _tables(self, split: Any, tokenizer: Tokenizer) -> dict[str, TaskTable]:
         """The tables of a split: of all tasks that train, or of all that are scored."""
@@ -314,7 +314,7 @@ class Run:
         if not self.world.leads:
             self.world.wait()
             return None
-        kept = position.kept[-1]
+        kept = position.kept_steps[-1]
         # The last step of a run has just been scored; only other weights need it now.
         metrics = self._newest if kept == position.total else None
         if metrics is None:
@@ -344,7 +344,7 @@ class Run:
             "rows": {name: len(table) for name, table in dev.items()},
             "made_with": made_with(self.world.device, weights=self._weights),
         }
-        self.folder.finish(summary, kept=position.kept)
+        self.folder.finish(summary, kept=position.kept_steps)
         self.listener.say(f"The model is the one after step {kept} of {position.total}.")
         self.world.wait()
         return RunResult(self.folder.model, metrics)

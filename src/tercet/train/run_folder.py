@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tercet.errors import TercetError
+from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
 from tercet.train.journal import open_journal
 
@@ -30,7 +31,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise TercetError(f"{self.path}: is a file; --out needs a folder.")
         stored = self.path / _RECIPE
-        holds = self.path.is_dir() and any(path != self._aside for path in self.path.iterdir())
+        holds = self.path.is_dir() and not all(map(is_temporary, self.path.iterdir()))
         if resume and holds and not stored.is_file():
             raise TercetError(
                 f"{self.path}: holds files, but no run to resume; give another --out."
@@ -46,16 +47,10 @@ class RunFolder:
                 "--set, or begin a new run without --resume."
             )
 
-    @property
-    def _aside(self) -> Path:
-        """Where the recipe is written before it is renamed; a kill may leave it behind."""
-        return self.path / f".{_RECIPE}.new"
-
     def open(self) -> None:
         """Make the folder and put the recipe into it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self._aside.write_text(self._recipe.to_toml(), "utf-8")
-        self._aside.rename(self.path / _RECIPE)
+        write_text(self.path / _RECIPE, self._recipe.to_toml())
 
     def journal(self, *, length: int, leads: bool) -> BinaryIO:
         """metrics.jsonl cut to a length, for the process that leads; nothing for others."""
@@ -69,15 +64,11 @@ class RunFolder:
 
     def summary(self) -> dict[str, Any]:
         """What a finished run said of itself."""
-        found: dict[str, Any] = json.loads((self.path / _SUMMARY).read_text("utf-8"))
-        return found
+        return read_json_object(self.path / _SUMMARY)
 
     def finish(self, summary: dict[str, Any], *, kept: Sequence[int]) -> None:
         """Write the summary, which says that the run is done; `kept`: each stage's last step."""
-        whole = {**summary, "stages": self._after_stages(kept)}
-        aside = self.path / f".{_SUMMARY}.new"
-        aside.write_text(json.dumps(whole, indent=1), "utf-8")
-        aside.rename(self.path / _SUMMARY)
+        write_json(self.path / _SUMMARY, {**summary, "stages": self._after_stages(kept)})
 
     def _after_stages(self, kept: Sequence[int]) -> list[dict[str, Any]]:
         """What was scored on dev of the weights that each stage left: who forgets, and when."""

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from tercet import weights
-from tercet.data.cache import Stored, cached, default_folder
+from tercet.data.cache import Stored, cached
 from tercet.errors import TercetError
+from tercet.files import cache_folder
 from tercet.infer.engine import Engine
 from tercet.model import Model, load
 from tercet.nn.fingerprint import fingerprint
@@ -79,7 +80,7 @@ class _Teacher:
 
     def _kept(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
         key = json.dumps([FORMAT, *self.key, *parts]).encode()
-        folder = default_folder().with_name("teachers")
+        folder = cache_folder("teachers")
         return cached(folder, hashlib.sha256(key).hexdigest(), make).arrays["given"]
 
 
@@ -187,10 +188,8 @@ def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mo
 def _soft(model: Model, task: str, mode: Mode, outputs: Targets, temperature: float) -> Targets:
     """A head's outputs [n, outputs] to probabilities [n, classes] or grades [n, 1]."""
     classes = model.tasks[task].labels is not None
-    with torch.inference_mode():
-        raw = torch.from_numpy(np.array(outputs))
-        given = model.network.predict(task, mode, raw / temperature if classes else raw)
-        if given.ndim == 1:
-            given = torch.stack([1.0 - given, given], dim=-1) if classes else given[:, None]
-    soft: Targets = given.numpy()
-    return soft
+    scaled = outputs / np.float32(temperature) if classes else outputs
+    predicted = model.tasks[task].predict(mode, scaled)
+    if predicted.ndim == 1:
+        return np.stack([1.0 - predicted, predicted], 1) if classes else predicted[:, None]
+    return predicted

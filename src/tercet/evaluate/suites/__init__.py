@@ -1,18 +1,15 @@
-"""The suites, by name. A new suite is a file of this folder and a line here."""
+"""The suites, by name. A new suite is a file of this folder and its class in the list below."""
 
 from __future__ import annotations
 
-from tercet.evaluate.suite import Suite
+from tercet.evaluate.suite import SUITES
 from tercet.evaluate.suites.geometry import Geometry
 from tercet.evaluate.suites.robustness import Robustness
 from tercet.evaluate.suites.sts import Sts
 from tercet.evaluate.suites.tasks import Tasks
 from tercet.evaluate.suites.transfer import Transfer
-from tercet.specs.registry import Registry
 
-SUITES: Registry[Suite] = Registry("suite")
-SUITES.add(Tasks.name, Tasks())
-SUITES.add(Sts.name, Sts())
-SUITES.add(Transfer.name, Transfer())
-SUITES.add(Robustness.name, Robustness())
-SUITES.add(Geometry.name, Geometry())
+__all__ = ["SUITES"]
+
+for _suite in (Tasks, Sts, Transfer, Robustness, Geometry):
+    SUITES.add(_suite.name, _suite)

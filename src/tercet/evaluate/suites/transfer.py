@@ -31,7 +31,7 @@ from tercet.evaluate.presentation import (
     number,
 )
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
-from tercet.infer.base import Floats
+from tercet.specs import Floats
 
 if TYPE_CHECKING:
     from tercet.evaluate.logistic import Regressions

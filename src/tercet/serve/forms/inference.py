@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 import tercet
-from tercet.infer.base import join
 from tercet.model import Floats
 from tercet.serve.exchange import (
     ForeignBody,
@@ -28,7 +27,6 @@ from tercet.serve.exchange import (
 )
 from tercet.serve.forms import search
 from tercet.serve.service import Asked, Service
-from tercet.text.tokens import Pieces
 
 router = APIRouter(tags=["text-embeddings-inference"])
 
@@ -136,14 +134,14 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
     tasks = {
         name: {
             "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
-            "modes": [mode for mode, spec in task.modes.items() if not spec.on_vectors],
+            "modes": list(task.predicting_modes),
             "labels": task.labels,
             "range": task.range,
         }
         for name, task in model.tasks.items()
     }
     return {
-        "model_id": service.name,
+        "model_id": model.name,
         "model_sha": None,
         "model_dtype": "float32",
         "model_type": {"embedding": {"pooling": model.info.pooling}},
@@ -185,7 +183,7 @@ async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
         return cosines if body.raw_scores else (cosines + np.float32(1)) / np.float32(2)
     mode = service.model.resolve_mode(task)
     query, texts = [await service.pieces([body.query]), await service.pieces(body.texts)]
-    columns = [_repeat(query, len(texts)), texts]
+    columns = [query.repeat(len(texts)), texts]
     found = await service.predictions(task, mode, columns, taken)
     grades = service.model.tasks[task].range
     if grades is None:
@@ -196,16 +194,7 @@ async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
 
 async def _cosines(service: Service, text: str, others: list[str], taken: Asked) -> Floats:
     """Cosines of one text with others, float32 [n]."""
-    pieces = join(await service.pieces(others), await service.pieces([text]))
+    pieces = await service.pieces([*others, text])
     vectors = await service.vectors(pieces, taken)
     cosines: Floats = vectors[:-1] @ vectors[-1]
     return cosines
-
-
-def _repeat(one: Pieces, count: int) -> Pieces:
-    """A single text, `count` times."""
-    return Pieces(
-        ids=np.tile(one.ids, count),
-        offsets=np.arange(count + 1) * len(one.ids),
-        lengths=np.repeat(one.lengths, count),
-    )

@@ -88,10 +88,10 @@ async def embeddings(request: Request) -> Response:
     """The vector of each input, of length 1."""
     body = await read(request, EmbeddingsBody)
     service: Service = request.app.state.service
-    if body.model != service.name:
+    if body.model not in service.names:
         raise RefusalError(
             404,
-            f"`model` is {shown(body.model)}; this server has {service.name!r}.",
+            f"`model` is {shown(body.model)}; this server has {service.model.name!r}.",
             field="model",
             code="model_not_found",
         )
@@ -100,13 +100,13 @@ async def embeddings(request: Request) -> Response:
     taken = asked(request, "input", None)
     vectors = await service.vectors(pieces, taken, width=body.dimensions)
     tokens, form = taken.facts.tokens, body.encoding_format
-    return await write(vectors, lambda: _content(vectors, service.name, tokens, form=form))
+    return await write(vectors, lambda: _content(vectors, body.model, tokens, form=form))
 
 
 @router.get("/models", responses=responses(ServedModels, Errors, reads=False))
 async def models(request: Request) -> Response:
     """The one model that this server has."""
-    name = request.app.state.service.name
+    name = request.app.state.service.model.name
     served = {"id": name, "object": "model", "created": STARTED, "owned_by": "tercet"}
     return answer({"object": "list", "data": [served]})
 

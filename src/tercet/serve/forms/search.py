@@ -23,7 +23,8 @@ from tercet.serve.refusal import RefusalError
 from tercet.serve.service import Service
 
 if TYPE_CHECKING:
-    from tercet.search.index import Hit, Index
+    from tercet.search.hits import Hit
+    from tercet.search.index import Index
 
 router = APIRouter(tags=["search"])
 

@@ -27,7 +27,7 @@ from tercet.evaluate.presentation import (
     share,
     spread,
 )
-from tercet.evaluate.scoring import measured, metrics_of, predicting_modes
+from tercet.evaluate.scoring import measured, metrics_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.evaluate.suites.robustness.perturb import PERTURBATIONS, Perturbation
 from tercet.evaluate.suites.robustness.word_order import (
@@ -37,8 +37,7 @@ from tercet.evaluate.suites.robustness.word_order import (
     measure_order,
     read_order_set,
 )
-from tercet.infer.base import Floats
-from tercet.specs import Mode, TaskSpec
+from tercet.specs import Floats, Mode, TaskSpec
 
 SEED = 11711
 PERTURBED = 1_000
@@ -314,7 +313,7 @@ def _measure_changes(
     chosen = spread(len(examples), limit)
     changes = {rule: _change(examples, chosen, rule) for rule in PERTURBATIONS}
     results: dict[Mode, dict[str, ChangeResult]] = {}
-    for mode in predicting_modes(spec):
+    for mode in spec.predicting_modes:
         # The texts of all rules are encoded together: one long run is faster than many short ones.
         encoded.outputs(task, mode, _together(list(changes.values())))
         results[mode] = {

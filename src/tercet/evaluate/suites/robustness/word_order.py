@@ -19,9 +19,7 @@ from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, classification_metrics, predicted_classes
 from tercet.evaluate.presentation import spread
-from tercet.evaluate.scoring import predicting_modes
-from tercet.infer.base import Floats
-from tercet.specs import Column, Mode, TaskSpec
+from tercet.specs import Column, Floats, Mode, TaskSpec
 
 OrderSet = Literal["hans", "paws"]
 ORDER_SETS: tuple[OrderSet, ...] = get_args(OrderSet)
@@ -81,7 +79,7 @@ class OrderResult:
 def compares_pairs(task: TaskSpec) -> bool:
     """Whether a task predicts that pairs mean the same: in two classes, or by a grade."""
     two = task.labels is not None and len(task.labels) == 2
-    return (two or task.range is not None) and "single" not in predicting_modes(task)
+    return (two or task.range is not None) and "single" not in task.predicting_modes
 
 
 def predicts_same(task: TaskSpec, predicted: Floats) -> Bools:
@@ -124,7 +122,7 @@ def measure_order(
     """The result of every mode of a task that compares pairs."""
     alike = overlaps(pairs.first, pairs.second) >= HIGH_OVERLAP
     results: dict[Mode, OrderResult] = {}
-    for mode in predicting_modes(spec):
+    for mode in spec.predicting_modes:
         predicted = texts.predictions(name, mode, [pairs.first, pairs.second])
         results[mode] = _result(predicts_same(spec, predicted), pairs, alike)
     return results

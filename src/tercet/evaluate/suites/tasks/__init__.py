@@ -32,14 +32,13 @@ from tercet.evaluate.presentation import (
     sentence_cell,
 )
 from tercet.evaluate.scaling import judged_rows
-from tercet.evaluate.scoring import measured, metrics_of, overall_of, predicting_modes
+from tercet.evaluate.scoring import measured, metrics_of, overall_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.evaluate.suites.tasks.charts import task_charts
 from tercet.evaluate.suites.tasks.details import confusion, mistakes
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
-from tercet.infer.base import Floats
-from tercet.specs import Mode, Scaling, TaskSpec
+from tercet.specs import Floats, Mode, Scaling, TaskSpec
 
 SEED = 11711
 MISTAKES = 40
@@ -133,7 +132,7 @@ class TasksResult(SuiteResult):
     def tables(self) -> list[Table]:
         return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
 
-    def sections(self, suite: Suite) -> list[Section]:
+    def sections(self, suite: type[Suite]) -> list[Section]:
         if not self.tasks:
             return []
         parts = [
@@ -243,7 +242,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     labels = examples.labels[: len(texts[0])]
     scalings = (context.model.info.scalings or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
-    for mode in predicting_modes(spec):
+    for mode in spec.predicting_modes:
         outputs = context.texts.outputs(name, mode, texts)
         predicted = context.model.engine.predict(name, mode, outputs)
         values = measured(spec, outputs, predicted)

@@ -1,0 +1,125 @@
+"""Schedules: which tasks each step of a stage trains. Each kind is declared here, once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import SerializeAsAny, model_validator
+
+from tercet.specs.base import Count, Positive
+from tercet.specs.parts import Part, declare, of_kind
+from tercet.specs.registry import Registry
+
+SCHEDULES: Registry[type[ScheduleSpec]] = Registry("schedule")
+
+
+class ScheduleSpec(Part):
+    """A kind of schedule, with the keys of all kinds.
+
+    Its implementation is a function `present(spec, span)` as in `tercet.train.schedules.span`.
+    """
+
+    registry = SCHEDULES
+    keys: ClassVar[frozenset[str]] = frozenset()
+    """Those of the keys below that it reads."""
+    joint: ClassVar[bool] = False
+    """Whether a step trains several tasks, so that surgery can combine their gradients."""
+    after_score: ClassVar[Any] = None
+    """`choose(spec, dev, tasks)`: the task to train from a score on dev to the next."""
+
+    order: list[str] | None = None
+    """sequential and round-robin: may name a task several times."""
+    weights: dict[str, Positive] | None = None
+    """random: how likely each task is; default: equally."""
+    goals: dict[str, Positive] | None = None
+    """needs: the score that each task should reach; default: 1."""
+    temperature: Positive = 2.0
+    walk: Literal["once", "cycle"] = "once"
+    """round-robin and together: an epoch takes every task's data once, or repeats the smaller
+    ones until the largest is done."""
+    steps_per_epoch: Count | None = None
+    """random, temperature, annealed and needs; default: the number of batches of all tasks."""
+
+    @model_validator(mode="after")
+    def _keys_fit_kind(self) -> Self:
+        for key, field in ScheduleSpec.model_fields.items():
+            is_set = key != "kind" and getattr(self, key) != field.default
+            if is_set and key not in self.keys:
+                raise ValueError(f"`{key}` has no meaning for kind `{self.kind}`")
+        return self
+
+
+@declare
+class SequentialSpec(ScheduleSpec):
+    """Whole passes over the tasks, in order."""
+
+    kind: Literal["sequential"] = "sequential"
+    keys = frozenset({"order"})
+    implementation = "tercet.train.schedules.sequential:present"
+
+
+@declare
+class RoundRobinSpec(ScheduleSpec):
+    """Batch by batch, in order."""
+
+    kind: Literal["round-robin"] = "round-robin"
+    keys = frozenset({"order", "walk"})
+    implementation = "tercet.train.schedules.round_robin:present"
+
+
+@declare
+class RandomSpec(ScheduleSpec):
+    """Tasks drawn by `weights`."""
+
+    kind: Literal["random"] = "random"
+    keys = frozenset({"weights", "steps_per_epoch"})
+    implementation = "tercet.train.schedules.random:present"
+
+
+@declare
+class ProportionalSpec(ScheduleSpec):
+    """Every batch of every task once per epoch, shuffled."""
+
+    kind: Literal["proportional"] = "proportional"
+    implementation = "tercet.train.schedules.proportional:present"
+
+
+@declare
+class TemperatureSpec(ScheduleSpec):
+    """Tasks drawn by size to the power 1/`temperature`."""
+
+    kind: Literal["temperature"] = "temperature"
+    keys = frozenset({"temperature", "steps_per_epoch"})
+    implementation = "tercet.train.schedules.temperature:present"
+
+
+@declare
+class AnnealedSpec(ScheduleSpec):
+    """Tasks drawn by size at first, nearly equally in the end."""
+
+    kind: Literal["annealed"] = "annealed"
+    keys = frozenset({"steps_per_epoch"})
+    implementation = "tercet.train.schedules.annealed:present"
+
+
+@declare
+class NeedsSpec(ScheduleSpec):
+    """From one score on dev to the next, the task furthest behind its goal."""
+
+    kind: Literal["needs"] = "needs"
+    keys = frozenset({"goals", "steps_per_epoch"})
+    implementation = "tercet.train.schedules.needs:present"
+    after_score = "tercet.train.schedules.needs:neediest"
+
+
+@declare
+class TogetherSpec(ScheduleSpec):
+    """A batch of every task in each step; their losses are summed."""
+
+    kind: Literal["together"] = "together"
+    keys = frozenset({"walk"})
+    implementation = "tercet.train.schedules.together:present"
+    joint = True
+
+
+Schedule = Annotated[SerializeAsAny[ScheduleSpec], of_kind(SCHEDULES, default="round-robin")]

@@ -1,0 +1,1 @@
+"""The schedules: one file each, declared in `tercet.specs.schedules`."""

@@ -1,0 +1,12 @@
+"""Tasks drawn by weights."""
+
+from __future__ import annotations
+
+from tercet.specs import ScheduleSpec
+from tercet.train.schedules.drawn import draw_tasks
+from tercet.train.schedules.span import Presence, Span
+
+
+def present(spec: ScheduleSpec, span: Span) -> tuple[Presence, int]:
+    weights = [(spec.weights or {}).get(task, 1.0) for task in span.sizes]
+    return draw_tasks(spec, span, lambda share: weights)

@@ -1,0 +1,1 @@
+"""The gradient surgeries, declared in `tercet.specs.surgeries`."""
