@@ -37,7 +37,7 @@ from tercet.data.stream import TextFile
 from tercet.embed.identity import Identity
 from tercet.embed.schema import vectors_schema, write_index
 from tercet.embed.staged import Staged, stage
-from tercet.evaluate.perturb import negation, numbers, typos
+from tercet.evaluate.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index

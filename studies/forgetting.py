@@ -19,10 +19,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
 from variants import Tree, run_folder, train_all
 
+from tercet.evaluate.presentation import Axis, Chart, Series, padded
 from tercet.recipe import find_bundled
+from tercet.report.svg import Frame, to_svg
 
 ORDER = ["sentiment", "similarity", "paraphrase"]
 SCORES_PER_THIRD = 4
@@ -46,7 +47,7 @@ def main() -> None:
     runs = {name: scores(run_folder(out, name)) for name, done in finished.items() if done}
     document = {"encoder": arguments.encoder, "steps": steps, "scores": runs}
     (out / "forgetting.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    draw(runs, steps=steps).savefig(out / "forgetting.svg")
+    (out / "forgetting.svg").write_text(draw(runs, steps=steps), "utf-8")
     print(f"{arguments.encoder}, {steps} steps each\n")
     print(table(runs, steps=steps))
     if failed := [name for name, done in finished.items() if not done]:
@@ -94,23 +95,25 @@ def table(runs: dict[str, list[Score]], *, steps: int) -> str:
     return "\n".join(lines)
 
 
-def draw(found: dict[str, list[Score]], *, steps: int) -> Figure:
-    """A panel a schedule, a line a task; dotted where a third of the steps ends."""
-    figure = Figure(figsize=(3.2 * len(found), 3.2), layout="constrained")
-    panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
-    for panel, (name, run) in zip(panels, found.items(), strict=True):
-        panel.set_title(name)
-        panel.set_xlabel("step")
-        panel.grid(alpha=0.3)
-        for task in ORDER:
-            places = [step for step, _ in run]
-            panel.plot(places, [figures[task] for _, figures in run], ".-", label=task)
-        for third in (1, 2):
-            panel.axvline(third * steps / 3, color="gray", linestyle=":")
-    panels[0].set_ylabel("on dev: accuracy, Pearson")
-    lines, tasks = panels[0].get_legend_handles_labels()
-    figure.legend(lines, tasks, loc="outside lower center", ncols=len(tasks))
-    return figure
+def draw(found: dict[str, list[Score]], *, steps: int) -> str:
+    """One panel per schedule, one line per task; dotted where a third of the steps ends."""
+    values = [value for run in found.values() for _, scores in run for value in scores.values()]
+    charts = [
+        Chart(
+            title=name,
+            alternative=f"Scores on dev of {', '.join(ORDER)} over {steps} steps, {name}.",
+            x=Axis("step", 0.0, float(steps)),
+            y=Axis("" if place else "on dev: accuracy, Pearson", *padded(values)),
+            series=[
+                Series(task, [(step, scores[task]) for step, scores in run], kind="marked")
+                for task in ORDER
+            ],
+            marks=[(third * steps / 3, "") for third in (1, 2)],
+        )
+        for place, (name, run) in enumerate(found.items())
+    ]
+    frames = [Frame(width=300.0)] * len(charts)
+    return to_svg(charts, title="Scores on dev by schedule", frames=frames)
 
 
 if __name__ == "__main__":

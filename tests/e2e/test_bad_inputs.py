@@ -513,7 +513,7 @@ def evaluate_a_plain_encoder(bench: Bench) -> Arguments:
     return ["evaluate", bench.encoder, "--data", bench.data]
 
 
-@bad("nowhere", "is no folder")
+@bad("nowhere", "is not a folder")
 def evaluate_without_data(bench: Bench) -> Arguments:
     return ["evaluate", bench.model, "--data", bench.folder / "nowhere"]
 

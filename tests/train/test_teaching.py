@@ -17,8 +17,10 @@ import tercet
 from tercet.data.examples import read_examples
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
+from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.scaling import calibrate
-from tercet.evaluate.tasks import evaluate_tasks
+from tercet.evaluate.suite import Context
+from tercet.evaluate.suites.tasks import Tasks
 from tercet.infer.engine import Engine
 from tercet.network.network import Network
 from tercet.recipe import Recipe
@@ -516,7 +518,7 @@ def test_figures_of_a_run_are_those_of_its_calibrated_model(
 ) -> None:
     task = {key: value for key, value in PARAPHRASE.items() if key != "bi"}
     model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
-    found = evaluate_tasks(model, sample_data, intervals=False).tasks["paraphrase"]
+    found = Tasks().run(Context(EncodedTexts(model), sample_data)).tasks["paraphrase"]
     assert model.info.metrics is not None
     for mode, told in model.info.metrics["paraphrase"].items():
         measured = {name: one.value for name, one in found.modes[mode].metrics.items()}

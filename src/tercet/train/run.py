@@ -14,9 +14,8 @@ from tercet import weights
 from tercet.data.examples import describe_skipped
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
-from tercet.evaluate.results import score_of
 from tercet.evaluate.scaling import with_scalings
-from tercet.evaluate.tasks import score_tables
+from tercet.evaluate.scoring import score_of, score_tables
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.infer.engine import Engine
