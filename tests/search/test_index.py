@@ -12,7 +12,7 @@ import pytest
 
 from tercet.data.stream import TextFile
 from tercet.embed import staged
-from tercet.embed.identity import Identity
+from tercet.embed.schema import Identity
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann

@@ -12,10 +12,6 @@ from tercet.errors import TercetError
 MODEL_HELP = "A model folder, a run or a hub id; default: the model that ships."
 TEXTS_HELP = "A file of texts: plain text, CSV, TSV, JSON lines or Parquet."
 ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)]
-IndexModelOption = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model of the index; default: loaded by its name."),
-]
 ColumnOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="The text column; default: guessed.")
 ]
