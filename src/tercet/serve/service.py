@@ -160,7 +160,7 @@ class Service:
         self, pieces: Pieces, options: InputOptions, *, inputs: int, head: HeadRef | None = None
     ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + special(template.one)
+        full = pieces.lengths + special(template.single_slots)
         self._check_lengths(full, options, inputs=inputs)
         lengths = single_lengths(pieces, template=template, max_tokens=limit)
         options.counts.tokens += int(lengths.sum())
@@ -170,7 +170,7 @@ class Service:
         self, first: Pieces, second: Pieces, *, options: InputOptions, head: HeadRef
     ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + special(template.two)
+        full = first.lengths + second.lengths + special(template.pair_slots)
         self._check_lengths(full, options, inputs=len(full))
         lengths = pair_lengths(first, second, template=template, max_tokens=limit)
         options.counts.tokens += int(lengths.sum())
