@@ -43,6 +43,7 @@ PluginOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE.py",
+        envvar="TERCET_PLUGIN",
         help="A Python file that registers parts of your own; may be repeated.",
         callback=_load_plugins,
         is_eager=True,
