@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tercet.evaluate.presentation import Axis, Chart, MapPoint, Point, SentenceMap, Series
-from tercet.report.templates import environment, source
+from tercet.report.templating import environment, source
 
 COLOURS = 6
 SPARSE = 300
