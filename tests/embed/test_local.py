@@ -161,7 +161,7 @@ def test_an_old_output_stays_until_the_new_one_is_whole(file: Path, plain_model:
         ("notes.docx", "v.npy", None, "unknown kind of file `.docx`"),
         ("rows.parquet", "v.csv", None, "v.csv: give FILE.parquet or FILE.npy"),
         ("rows.parquet", "no/v.npy", None, "its folder does not exist"),
-        ("vectors.csv", "v.npy", None, "column `vector` has a name"),
+        ("vectors.csv", "v.npy", None, "column name 'vector' is reserved"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(

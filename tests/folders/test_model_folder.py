@@ -161,7 +161,7 @@ def test_saving_replaces_a_model_folder_but_nothing_else(
     (precious / "thesis.txt").write_text("mine", "utf-8")
     file = tmp_path / "file"
     file.write_text("mine", "utf-8")
-    for target, told in [(precious, "is no model folder"), (file, "is a file")]:
+    for target, told in [(precious, "is not a model folder"), (file, "is a file")]:
         with pytest.raises(TercetError, match=told):
             model.save(target)
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
@@ -226,7 +226,7 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: info.pop("pooling") and None), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(pooling="sum")), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(surprise=1)), "`surprise`"),
-        (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes 64 at most"),
+        (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes at most 64"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
         (drop("config.json"), "config.json"),

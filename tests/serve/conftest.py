@@ -166,6 +166,13 @@ def serve(model: Model) -> Iterator[Serve]:
         yield lambda **options: stack.enter_context(serving(model, **options))
 
 
+@pytest.fixture
+def serve_model() -> Iterator[Serve]:
+    """Starts a server of any model."""
+    with ExitStack() as stack:
+        yield lambda model, **options: stack.enter_context(serving(model, **options))
+
+
 @pytest.fixture(scope="session")
 def server(serve: Serve) -> Serving:
     """One server that many tests ask."""

@@ -53,7 +53,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except ArgumentError as error:
-            raise TercetError(_with_flags(str(error), str(ctx.invoked_subcommand))) from error
+            raise TercetError(_with_flags(error, str(ctx.invoked_subcommand))) from error
 
 
 def load_command(name: str) -> Any:
@@ -65,12 +65,14 @@ def load_command(name: str) -> Any:
     return typer.main.get_command(command)
 
 
-def _with_flags(sentence: str, name: str) -> str:
-    """The sentence with the flags of a command instead of `arguments`."""
-    command = load_command(name)
+def _with_flags(error: ArgumentError, name: str) -> str:
+    """The sentence of an error with the flags of a command instead of Python arguments."""
+    sentence, command = str(error), load_command(name)
     for each in getattr(command, "commands", {"": command}).values():
         for parameter in each.params:
-            sentence = sentence.replace(f"`{parameter.name}`", parameter.opts[0])
+            if parameter.name in error.arguments:
+                flag = parameter.opts[0] if parameter.opts[0][0] == "-" else parameter.name.upper()
+                sentence = sentence.replace(f"`{parameter.name}`", flag)
     return sentence
 
 

@@ -15,9 +15,8 @@ from tercet.cli.options import ModelOption, PluginOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
-    from tercet.infer.engine import Floats
     from tercet.model import Model, PairMode
-    from tercet.specs import TaskSpec
+    from tercet.specs import Floats, TaskSpec
 
 BLOCK = 2048  # inputs that are sorted by length, predicted and printed together
 STDIN = "standard input"

@@ -34,7 +34,7 @@ def reproduce(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the teachers of the recipes first.")
     ] = False,
-    changes: Annotated[
+    overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
     ] = None,
@@ -53,7 +53,7 @@ def reproduce(
     from tercet.reproduce.table import build_rows, write_table
 
     chosen = choose(names or [])
-    own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
+    own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(overrides or [])]
     out.mkdir(parents=True, exist_ok=True)
 
     def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:

@@ -27,7 +27,7 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="The run folder; runs/RECIPE when left out."),
     ] = None,
-    changes: Annotated[
+    overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.steps=300."),
     ] = None,
@@ -46,7 +46,7 @@ def train(
     """
     from tercet.recipe import Recipe
 
-    chosen = Recipe.load(recipe, changes or [])
+    chosen = Recipe.load(recipe, overrides or [])
     folder = out or Path("runs") / chosen.name
 
     from tercet.train.run import train_recipe

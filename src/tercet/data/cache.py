@@ -1,4 +1,4 @@
-"""Arrays on disk, memory-mapped, under a key of all that they were made from."""
+"""Arrays on disk, memory-mapped, under a key of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ ATTEMPTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Arrays by name, and what belongs to them and fits into JSON."""
+    """Arrays by name, with notes that fit into JSON."""
 
     arrays: Mapping[str, NDArray[Any]]
     notes: Any
 
 
 def cached(folder: Path, key: str, make: Callable[[], Stored]) -> Stored:
-    """What lies under a key, made first if nothing whole lies there.
+    """The entry under a key, made first if it is missing or damaged.
 
-    Of processes that want the same at once one makes it, and the others wait for it.
+    If several processes need the same entry, one makes it and the others wait.
     """
     target = folder / key
-    found = _open(target)
-    if found is not None:
-        return found
-    with _alone(target):
-        # Another process may have made it meanwhile.
+    entry = _open(target)
+    if entry is not None:
+        return entry
+    with _locked(target):
+        # Another process may have made it in the meantime.
         return _open(target) or _make(make, target)
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """One process at a time, where the file system has locks.
+def _locked(target: Path) -> Iterator[None]:
+    """One process at a time, if the file system has locks.
 
-    They only save work: without them all make the entry, and the first to finish wins.
+    Locks only save work: without them all processes make the entry, and the first to finish wins.
     """
-    with _told(target.parent):
+    with _cache_errors(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(target.parent / f".{target.name[:16]}.lock")
     with suppress(NotImplementedError, OSError):
@@ -65,22 +65,22 @@ def _alone(target: Path) -> Iterator[None]:
 
 def _make(make: Callable[[], Stored], target: Path) -> Stored:
     made = make()
-    with _told(target.parent):
+    with _cache_errors(target.parent):
         _publish(made, target)
-    found = _open(target)
-    if found is None:
-        raise TercetError(f"{target}: was damaged as soon as it was written; is the disk sound?")
-    return found
+    entry = _open(target)
+    if entry is None:
+        raise TercetError(f"{target}: cannot be read back after writing; check the disk.")
+    return entry
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _cache_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise TercetError(
-            f"{folder}: the cache cannot be written: {error.strerror}; TERCET_CACHE names another "
-            "folder."
+            f"{folder}: the cache cannot be written: {error.strerror}; set TERCET_CACHE to "
+            "another folder."
         ) from error
 
 
@@ -108,7 +108,7 @@ def _write(made: Stored, folder: Path) -> None:
 
 
 def _open(folder: Path) -> Stored | None:
-    """The entry in a folder, or None where there is none or it is damaged."""
+    """The entry in a folder, or None if it is missing or damaged."""
     try:
         digest, content = (folder / MANIFEST).read_text("utf-8").splitlines()
         if digest != _digest(content):
@@ -132,6 +132,6 @@ def _digest(text: str) -> str:
 def _map(path: Path) -> NDArray[Any]:
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:  # nothing can be mapped where there are no elements
+    except ValueError:  # an empty array cannot be mapped
         mapped = np.load(path, allow_pickle=False)
     return np.asarray(mapped)

@@ -1,10 +1,10 @@
-"""A task's split, tokenised once, ready to be cut into batches."""
+"""A split of a task, tokenised once, ready for batching."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,14 @@ from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
 from tercet.files import cache_folder, sha256_of
+from tercet.progress import Progress
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces, Tokens
 
-FORMAT = 1  # of the cache: raise it when the same files give another table
-CHUNK = 8192  # texts between two calls of the progress callback
-
-Progress = Callable[[int, int], object]
-"""Called with texts done and texts in all."""
+FORMAT = 1  # of the cache: increase it when the same files give a different table
+CHUNK = 8192  # texts per call of `progress`
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class TaskTable:
         return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
 
     def take(self, rows: NDArray[np.int64]) -> TaskTable:
-        """The table of the rows [m] alone, in their order."""
+        """The table of these rows [m], in their order."""
         return replace(
             self,
             columns=tuple(column.take(rows) for column in self.columns),
@@ -136,9 +134,9 @@ def load_table(
     cache_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> TaskTable:
-    """A split's table from the cache, tokenised into it first if the cache has none.
+    """A split's table from the cache; if it is not there, it is made first.
 
-    The cache goes by content: of files, tokenizer and the settings that decide rows and pieces.
+    The cache key covers the content of files, the tokenizer and all settings that matter.
     """
     check_columns(task, resolve(task.data), split)
     files = find_split(task.data, split, data_dir)
@@ -157,7 +155,7 @@ def _key(
     data = resolve(task.data)
     parts = {
         "format": FORMAT,
-        # A file's suffix decides how it is read; where it lies does not matter.
+        # A file's suffix decides how it is read; its folder does not matter.
         "files": [[suffix_of(path), sha256_of(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
@@ -182,7 +180,7 @@ def _store(table: TaskTable) -> Stored:
 
 
 def _numbered(table: TaskTable) -> Iterator[list[Any]]:
-    """Bad rows with their file as a number: the same content may lie elsewhere next time."""
+    """Bad rows with their file as a number: its path may differ next time."""
     numbers = {str(path): number for number, path in enumerate(table.files)}
     for bad in table.skipped:
         yield [numbers[bad.file], bad.line, bad.column, bad.value, bad.reason]

@@ -20,13 +20,13 @@ PARQUET, ARRAY = ".parquet", ".npy"
 def check_output(out: str) -> None:
     """Raise unless vectors can be written there."""
     if PurePosixPath(out).suffix not in (PARQUET, ARRAY):
-        raise ArgumentError(f"`out` {out}: give FILE{PARQUET} or FILE{ARRAY}.")
+        raise ArgumentError(f"`out` {out}: give FILE{PARQUET} or FILE{ARRAY}.", "out")
     if is_uri(out):
         return
     if Path(out).is_dir():
-        raise ArgumentError(f"`out` {out}: is a folder; give FILE{PARQUET} or FILE{ARRAY}.")
+        raise ArgumentError(f"`out` {out}: is a folder; give FILE{PARQUET} or FILE{ARRAY}.", "out")
     if not Path(out).absolute().parent.is_dir():
-        raise ArgumentError(f"`out` {out}: its folder does not exist.")
+        raise ArgumentError(f"`out` {out}: its folder does not exist.", "out")
 
 
 def is_array(out: str) -> bool:

@@ -34,7 +34,7 @@ def connected(address: str | None) -> Iterator[None]:
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise ArgumentError(f"`address` {address}: no Ray cluster answers ({reason}).") from error
+        raise _no_cluster(address, reason) from error
     try:
         # Ray reports nodes that die on stdout, which is for results.
         with redirect_stdout(sys.stderr):
@@ -49,11 +49,15 @@ def _check_reachable(address: str) -> None:
     """Fail fast if nothing listens there; Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
-        raise ArgumentError(f"`address` {address}: give HOST:PORT of a Ray cluster.")
+        raise ArgumentError(f"`address` {address}: give HOST:PORT of a Ray cluster.", "address")
     try:
         socket.create_connection((host, int(port)), timeout=SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise ArgumentError(f"`address` {address}: no Ray cluster answers ({error}).") from error
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str | None, reason: object) -> ArgumentError:
+    return ArgumentError(f"`address` {address}: no Ray cluster answers ({reason}).", "address")
 
 
 def import_ray() -> Any:

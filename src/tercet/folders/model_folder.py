@@ -1,8 +1,8 @@
-"""The model folder: the legacy sentence-transformers form, and our heads beside it.
+"""The model folder: the legacy sentence-transformers format, with the heads of Tercet.
 
 modules.json, sentence_bert_config.json, config_sentence_transformers.json, 1_Pooling/, the encoder
 and the tokenizer are read by `sentence-transformers` and `transformers`, old and new;
-heads.safetensors and tercet.json only here. Nothing is pickled.
+heads.safetensors and tercet.json only by Tercet. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tercet.folders.model_card import ModelInfo, model_card
 from tercet.specs import HEADS, OBJECTIVES
 from tercet.text.tokenizer import Tokenizer
 
-# Torch is imported where it is needed: folders of ONNX graphs are read and written without it.
+# Torch is imported where it is needed: ONNX folders are read and written without it.
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -36,7 +36,7 @@ TRANSFORMER_FILE = "sentence_bert_config.json"
 
 
 class Parts(NamedTuple):
-    """All that a model is made of."""
+    """The parts of a model."""
 
     network: Network
     tokenizer: Tokenizer
@@ -71,21 +71,21 @@ def load_model_folder(folder: Path) -> Parts:
 
 
 def check_max_tokens(folder: Path, info: ModelInfo, *, most: int) -> None:
-    """Raise unless the encoder can take rows as long as the folder says."""
+    """Raise if the folder allows longer rows than the encoder."""
     if info.max_tokens > most:
         raise TercetError(
             f"{folder / INFO_FILE}: `max_tokens` is {info.max_tokens}, but the encoder takes "
-            f"{most} at most."
+            f"at most {most}."
         )
 
 
 def _check_target(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise TercetError(f"{folder}: is a file; give a folder to write the model into.")
+        raise TercetError(f"{folder}: is a file; a model is written to a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not is_model_folder(folder):
         raise TercetError(
-            f"{folder}: holds other files and is no model folder, so it is not overwritten; "
-            "give a new or an empty folder."
+            f"{folder}: holds other files and is not a model folder, so it is not overwritten; "
+            "use a new or an empty folder."
         )
 
 
@@ -116,11 +116,11 @@ def _write(folder: Path, parts: Parts) -> None:
 
 
 def write_info(path: Path, info: ModelInfo) -> None:
-    """Write what `read_info` reads."""
+    """Write the file that `read_info` reads."""
     described = {"format": FORMAT, "tercet": tercet.__version__}
     described |= info.model_dump(mode="json", exclude_none=True)
     if info.metrics is not None:
-        described["metrics"] = info.metrics  # None in here means something
+        described["metrics"] = info.metrics  # None means undefined here
     if info.plugins:
         described["plugins"] = info.plugins
     write_json(path, described)
@@ -128,7 +128,7 @@ def write_info(path: Path, info: ModelInfo) -> None:
 
 def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     width = network.encoder.config.width
-    # sentence-transformers knows no pooler: there it is a dense layer with tanh on cls.
+    # sentence-transformers has no pooler: it gets a dense layer with tanh on cls.
     pooling = "cls" if info.pooling == "pooler" else info.pooling
     kinds = [
         "Transformer",
@@ -144,7 +144,7 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     write_json(folder / MODULES_FILE, modules)
     limits = {"max_seq_length": info.max_tokens, "do_lower_case": info.lower_case}
     write_json(folder / TRANSFORMER_FILE, limits)
-    # The release whose form this is: a reader warns where a folder is newer than itself.
+    # The release of this format: readers warn about folders that are newer than themselves.
     versions = {"sentence_transformers": "2.0.0", "transformers": "4.6.1", "pytorch": "1.8.1"}
     write_json(
         folder / "config_sentence_transformers.json",
@@ -187,14 +187,14 @@ def _stored(tensor: Tensor) -> Tensor:
 
 
 def read_info(path: Path) -> ModelInfo:
-    """The facts of a model folder."""
+    """The metadata of a model folder."""
     content = read_json_object(path)
-    found = content.pop("format", None)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise TercetError(f"{path}: `format` is {found!r}; it should be a whole number from 1.")
-    if found > FORMAT:
+    version = content.pop("format", None)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise TercetError(f"{path}: `format` is {version!r}; it should be a whole number from 1.")
+    if version > FORMAT:
         raise TercetError(
-            f"{path}: has format {found}, and this release of Tercet reads up to {FORMAT}; "
+            f"{path}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
             "upgrade Tercet."
         )
     content.pop("tercet", None)
@@ -238,6 +238,6 @@ def _load_heads(network: Network, path: Path) -> None:
         if stored[name].shape != tensor.shape:
             raise TercetError(
                 f"{path}: tensor {name!r} has shape {list(stored[name].shape)}; {INFO_FILE} "
-                f"asks for {list(tensor.shape)}."
+                f"requires {list(tensor.shape)}."
             )
     network.load_head_state(stored)

@@ -126,7 +126,7 @@ class Index:
 
     def count(self, where: str | None = None) -> int:
         """The number of rows, or of rows that a condition holds for."""
-        with lance_errors(self.folder):
+        with lance_errors(self.folder, where):
             return int(self._dataset.count_rows(where))
 
     def refresh(self) -> None:
@@ -150,7 +150,7 @@ class Index:
             sum of both scores
         """
         if rerank < 0:
-            raise ArgumentError(f"`rerank` is {rerank}; it must be at least 0.")
+            raise ArgumentError(f"`rerank` is {rerank}; it must be at least 0.", "rerank")
         texts = [queries] if isinstance(queries, str) else list(queries)
         for query in texts:
             if not query.strip():
@@ -167,7 +167,7 @@ class Index:
     ) -> list[list[Hit]]:
         """The nearest rows of each vector, float32 [n, width], the best first."""
         if top < 1:
-            raise ArgumentError(f"`top` is {top}; it must be at least 1.")
+            raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
         if (
             vectors.ndim != 2
             or vectors.shape[1] != self._dataset.schema.field(VECTOR).type.list_size
@@ -176,7 +176,7 @@ class Index:
                 f"{self.folder}: has vectors of another width than the query's "
                 f"{list(vectors.shape)}; search with the model {self.model_name}."
             )
-        with lance_errors(self.folder):
+        with lance_errors(self.folder, where):
             tables = self._find(vectors, top, where)
         return [hits_of(table) for table in tables]
 

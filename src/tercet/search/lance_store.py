@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tercet.data.columns import shorten
 from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 
 ANN_KEY = "tercet.ann"
+FULL, MISSING = "the disk is full", "a file of this index is missing"
 
 
 def lance() -> Any:
@@ -76,24 +78,32 @@ def metadata_of(dataset: Any) -> dict[str, str]:
 
 
 @contextmanager
-def lance_errors(folder: str) -> Iterator[None]:
-    """Raise errors of Lance as one sentence that names the index."""
+def lance_errors(folder: str, where: str | None = None) -> Iterator[None]:
+    """Raise errors of Lance as one sentence that names the index, or the condition `where`."""
     try:
         yield
     except TercetError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:
-        raise TercetError(f"{folder}: {_reason(error)}.") from error
+    except BaseException as error:
+        # A panic in Lance's Rust code, as for `?` in a condition, is not an Exception.
+        panic = type(error).__name__ == "PanicException"
+        if not panic and not isinstance(error, OSError | ValueError | RuntimeError):
+            raise
+        reason = _reason(error)
+        if where is not None and not reason.startswith((FULL, MISSING)):
+            sentence = f"`where` {shorten(where)!r} cannot be used: {reason}."
+            raise ArgumentError(sentence, "where") from error
+        raise TercetError(f"{folder}: {reason}.") from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     message = str(error)
     if "No space left on device" in message or "File too large" in message:
-        return "the disk is full; free some space and run it again"
+        return f"{FULL}; free some space and run it again"
     if "Not found" in message or "No such file" in message:
         missing = re.search(r"[\w/.-]+\.(?:lance|idx|manifest|arrow)", message)
         what = f" ({missing[0]})" if missing else ""
-        return f"a file of this index is missing{what}; restore it or build the index again"
+        return f"{MISSING}{what}; restore it or build the index again"
     # Lance names lines of its own source, which do not help its users.
     message = re.sub(r",? ?/?[\w/.-]+\.rs:\d+:\d+", "", message).strip(" ,.")
     return " ".join(message.split())[:300]

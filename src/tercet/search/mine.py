@@ -93,11 +93,15 @@ def mine(
 
 def _check(top: int | None, threshold: float | None, *, groups: bool) -> None:
     if top is not None and top < 1:
-        raise ArgumentError(f"`top` is {top}; it must be at least 1.")
+        raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
     if threshold is not None and not -1.0 <= threshold <= 1.0:
-        raise ArgumentError(f"`threshold` is {threshold:g}; it must be a cosine, from -1 to 1.")
+        raise ArgumentError(
+            f"`threshold` is {threshold:g}; it must be a cosine, from -1 to 1.", "threshold"
+        )
     if groups and (threshold is None or top is not None):
-        raise ArgumentError("`groups` needs `threshold`, and does not go with `top`.")
+        raise ArgumentError(
+            "`groups` needs `threshold`, and does not go with `top`.", "groups", "threshold", "top"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where special tokens go around one text or a pair, and how a pair is cut to fit."""
+"""Special tokens around a text or a pair, and truncation of pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tercet.text.tokens import Pieces, Rows, Tokens, offsets_of, spans
 
 
 class Slot(NamedTuple):
-    """A place in a row: a special token (text is None), or all pieces of text 0 or 1."""
+    """A part of a row: a special token (text is None), or all pieces of text 0 or 1."""
 
     text: int | None
     id: int
@@ -28,17 +28,19 @@ class Slot(NamedTuple):
 class Template:
     """The layout of a row: slots for one text, and slots for two."""
 
-    one: tuple[Slot, ...]
-    two: tuple[Slot, ...]
+    single_slots: tuple[Slot, ...]
+    pair_slots: tuple[Slot, ...]
 
     @classmethod
     def probe(cls, backend: Backend) -> Template:
-        """Derive the layout from what the tokenizer does to a short text and a short pair."""
-        return cls(one=_slots(backend.encode("a")), two=_slots(backend.encode("a", "a")))
+        """Read the layout off a short text and a short pair that the tokenizer encodes."""
+        return cls(_slots(backend.encode("a")), _slots(backend.encode("a", "a")))
 
     @property
     def special_ids(self) -> frozenset[int]:
-        return frozenset(slot.id for slot in self.one + self.two if slot.text is None)
+        return frozenset(
+            slot.id for slot in self.single_slots + self.pair_slots if slot.text is None
+        )
 
     def single(self, pieces: Pieces, rows: Rows | None = None, *, max_tokens: int) -> Tokens:
         """Tokens of single texts: all of `pieces`, or the texts at `rows` [n] in that order.
@@ -46,9 +48,9 @@ class Template:
         A row keeps at most `max_tokens` tokens, special ones included.
         """
         starts, held, lengths = _extents(pieces, rows)
-        kept_lengths = np.minimum(held, _room(self.one, max_tokens))
-        ids = [(pieces.ids, starts, kept_lengths)]
-        return _assemble(self.one, ids, truncated=int(np.count_nonzero(kept_lengths < lengths)))
+        left = np.minimum(held, _room(self.single_slots, max_tokens))
+        ids = [(pieces.ids, starts, left)]
+        return _assemble(self.single_slots, ids, truncated=int(np.count_nonzero(left < lengths)))
 
     def pair(
         self, first: Pieces, second: Pieces, rows: Rows | None = None, *, max_tokens: int
@@ -56,7 +58,7 @@ class Template:
         """Tokens of joined pairs: text i of `first` with text i of `second`.
 
         A pair that is too long loses pieces from its longer side until both are equally long,
-        then from both. Sides that were cut before count with their lengths before the cut.
+        then from both. For texts that were cut before, the lengths before the cut count.
         """
         if len(first) != len(second):
             raise TercetError(
@@ -64,19 +66,19 @@ class Template:
             )
         starts, held, lengths = _extents(first, rows)
         other_starts, other_held, other_lengths = _extents(second, rows)
-        room = _room(self.two, max_tokens)
-        most, other_most = longest_first(lengths, other_lengths, room=room)
-        kept_lengths, other_kept = np.minimum(most, held), np.minimum(other_most, other_held)
-        cut = (kept_lengths < lengths) | (other_kept < other_lengths)
-        ids = [(first.ids, starts, kept_lengths), (second.ids, other_starts, other_kept)]
-        return _assemble(self.two, ids, truncated=int(np.count_nonzero(cut)))
+        room = _room(self.pair_slots, max_tokens)
+        left, other_left = longest_first(lengths, other_lengths, room=room)
+        left, other_left = np.minimum(left, held), np.minimum(other_left, other_held)
+        cut = (left < lengths) | (other_left < other_lengths)
+        ids = [(first.ids, starts, left), (second.ids, other_starts, other_left)]
+        return _assemble(self.pair_slots, ids, truncated=int(np.count_nonzero(cut)))
 
 
 def longest_first(first: Rows, second: Rows, *, room: int) -> tuple[Rows, Rows]:
-    """How many pieces of each side [n] stay when both together may be `room` pieces.
+    """How many pieces of each side [n] stay if both together may have `room` pieces.
 
-    When both sides must be halved and `room` is odd, the odd piece goes to the longer side,
-    or to the second of two equal ones, as in `tokenizers`.
+    If both sides are cut and `room` is odd, the odd piece goes to the longer side, or to the
+    second of two equal ones, as in `tokenizers`.
     """
     shorter, longer = np.minimum(first, second), np.maximum(first, second)
     half = room // 2
@@ -111,13 +113,13 @@ def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
     special = sum(slot.text is None for slot in slots)
     if max_tokens <= special:
         raise TercetError(
-            f"max_tokens = {max_tokens} leaves no room for text with {special} special tokens."
+            f"max_tokens = {max_tokens} leaves no room for text besides {special} special tokens."
         )
     return max_tokens - special
 
 
 def _extents(pieces: Pieces, rows: Rows | None) -> tuple[Rows, Rows, Rows]:
-    """Start in `ids`, pieces present, and pieces before any cut, of the chosen texts, each [n]."""
+    """Start in `ids`, pieces held, and pieces before any cut, of the selected texts, each [n]."""
     starts, ends, lengths = pieces.offsets[:-1], pieces.offsets[1:], pieces.lengths
     if rows is not None:
         starts, ends, lengths = starts[rows], ends[rows], lengths[rows]
@@ -130,12 +132,12 @@ def _assemble(
     *,
     truncated: int,
 ) -> Tokens:
-    """Fill the slots of every row; texts: ids, starts [n] and kept lengths [n] of each text."""
+    """Fill the slots of every row; `texts`: ids, starts [n] and lengths [n] of each text."""
     if len(texts[0][1]) == 1:
         return _assemble_row(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
-    lengths = sum((text[2] for text in texts), start=np.full(len(texts[0][1]), special))
-    offsets = offsets_of(lengths)
+    totals = sum((lengths for _, _, lengths in texts), start=np.full(len(texts[0][1]), special))
+    offsets = offsets_of(totals)
     ids = np.empty(offsets[-1], np.int32)
     types = np.empty(offsets[-1], np.int32)
     cursor = offsets[:-1].copy()
@@ -144,12 +146,12 @@ def _assemble(
             ids[cursor], types[cursor] = slot.id, slot.type
             cursor += 1
             continue
-        source, starts, kept_lengths = texts[slot.text]
-        target = spans(cursor, kept_lengths)
-        ids[target] = source[spans(starts, kept_lengths)]
+        source, starts, lengths = texts[slot.text]
+        target = spans(cursor, lengths)
+        ids[target] = source[spans(starts, lengths)]
         types[target] = slot.type
-        cursor += kept_lengths
-    longest = int(lengths.max(initial=0))
+        cursor += lengths
+    longest = int(totals.max(initial=0))
     return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
 
 
@@ -159,8 +161,8 @@ def _assemble_row(
     *,
     truncated: int,
 ) -> Tokens:
-    """`_assemble` for one row, which needs no places of tokens among other rows."""
-    pieces = [ids[starts[0] : starts[0] + kept_lengths[0]] for ids, starts, kept_lengths in texts]
+    """`_assemble` for a single row, which is faster."""
+    pieces = [ids[starts[0] : starts[0] + lengths[0]] for ids, starts, lengths in texts]
     filled = [[slot.id] if slot.text is None else pieces[slot.text] for slot in slots]
     ids = np.concatenate(filled, dtype=np.int32)
     types = np.repeat(np.array([slot.type for slot in slots], np.int32), list(map(len, filled)))
