@@ -6,3 +6,14 @@ class TercetError(Exception):
 
     The sentence names what is at fault (file, line, key or value) and what would be right.
     """
+
+
+class ArgumentError(TercetError):
+    """A wrong argument. Its sentence names arguments in backticks, such as `out`.
+
+    The command line replaces these names by its flags.
+    """
+
+
+class ReportedElsewhereError(TercetError):
+    """Ends a process of a distributed run whose error another process reports."""

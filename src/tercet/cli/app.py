@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tercet.errors import TercetError
+from tercet.errors import ReportedElsewhereError, TercetError
 
 # What `tercet --help` says of each command stands here, so that it imports none of them.
 COMMANDS = {
@@ -101,6 +101,8 @@ def main() -> None:
         code = _mistake("given up.")
     except typer.TyperException as error:
         code = _mistake(error.format_message())
+    except ReportedElsewhereError:
+        code = MISTAKE
     except TercetError as error:
         code = _mistake(str(error))
     except OSError as error:
@@ -111,9 +113,7 @@ def main() -> None:
 def _mistake(sentence: str) -> int:
     if os.environ.get("TERCET_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
-    sentence = " ".join(sentence.split())
-    if sentence:
-        print(f"error: {sentence}", file=sys.stderr)
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
     return MISTAKE
 
 

@@ -141,16 +141,18 @@ def load_table(
     limit: int,
     cache_dir: Path | None = None,
     progress: Progress | None = None,
+    read: Callable[[], Examples] | None = None,
 ) -> TaskTable:
     """A split's table from the cache, tokenised into it first if the cache has none.
 
     The cache goes by content: of files, tokenizer and the settings that decide rows and pieces.
+    `read` gives the split's examples; default: `read_examples`.
     """
     check_columns(task, resolve(task.data), split)
     files = find_split(task.data, split, data_dir)
 
     def make() -> Stored:
-        examples = read_examples(task, split, data_dir)
+        examples = read_examples(task, split, data_dir) if read is None else read()
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
     key = _key(task, split, files, tokenizer, limit=limit)

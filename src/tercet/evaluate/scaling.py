@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tercet.data.examples import read_examples
+from tercet.data.held_out import held_out_rows
 from tercet.errors import TercetError
 from tercet.evaluate.corpus import Corpus, Tell
 from tercet.evaluate.results import predicting_modes
@@ -22,7 +23,6 @@ BOUNDS = (0.05, 20.0)
 MOST_SHIFT = 10.0
 DEV_SHARE = 0.5
 """Of dev rows, where training left none of its own out: scalings are judged on the others."""
-SEED = 11711
 
 
 def fit_scaling(
@@ -91,12 +91,6 @@ def _as_in(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float64]:
     """How much rows of two classes [n] count where class 1 has this prior."""
     counts = np.bincount(classes, minlength=2)
     return (np.array([1.0 - prior, prior]) / np.maximum(counts, 1))[classes]
-
-
-def held_out_rows(count: int, *, share: float, seed: int = SEED) -> NDArray[np.int64]:
-    """The rows of a split that a scaling is fitted on, rising; the same every time."""
-    kept = max(1, round(count * share))
-    return np.sort(np.random.default_rng(seed).permutation(count)[:kept])
 
 
 def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:

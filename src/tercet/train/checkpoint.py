@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
@@ -131,9 +131,9 @@ def _write(
         _replace(aside, target)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise TercetError(
+        raise ArgumentError(
             f"{target}: the checkpoint could not be written ({error}); "
-            "make room on the disk and go on with --resume from the one before it."
+            "make room on the disk and continue from the one before it with `resume`."
         ) from error
 
 
