@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.11 or newer, pip and make, and set up the rest in .venv.
+# `make demo` and `make test` need Python 3.11 or newer, pip and make. They set up the rest in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -9,14 +9,14 @@ INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constr
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    ask the model that ships, then train one on a small sample (about 3 minutes)"
-	@echo "make test    lint, then all tests (about 10 minutes); TERCET_DATA=DIR adds real data"
+	@echo "make demo    run the shipped model, then train one on a small sample (about 3 minutes)"
+	@echo "make test    lint, then run all tests (about 10 minutes); TERCET_DATA=DIR adds tests on real data"
 	@echo "make lint    ruff and mypy --strict"
-	@echo "make bench   every benchmark, each a ratio against a peer"
-	@echo "make clean   remove what the above made, but for .venv"
+	@echo "make bench   run every benchmark; each prints a ratio against a peer"
+	@echo "make clean   remove what these commands made, except .venv"
 
 demo: $(INSTALLED)
-	@echo "The model that ships: no download, no training."
+	@echo "The shipped model: no download, no training."
 	$(BIN)/tercet predict sentiment --text "A quiet triumph." --text "A dull and lifeless film."
 	$(BIN)/tercet predict paraphrase \
 		--text "How do I learn the guitar?" --text "What is the best way to learn guitar?"
@@ -25,14 +25,14 @@ demo: $(INSTALLED)
 	rm -rf demo
 	$(BIN)/python -c "from pathlib import Path; from tercet.data.sample import write_sample; \
 		write_sample(Path('demo/data'))"
-	@echo "The closest pairs of a small corpus."
+	@echo "The closest pairs in a small corpus."
 	$(BIN)/tercet mine demo/data/sts-train.csv --column sentence1 --top 5
-	@echo "A model of our own: a short training run, and its report."
+	@echo "A new model: a short training run and its report."
 	$(BIN)/tercet weights all-minilm-l6-v2
 	$(BIN)/tercet train tercet/demo --data demo/data --out demo/run
 	$(BIN)/tercet evaluate demo/run --data demo/data --report demo/report.html
 
-# Without these weights the tests that compare against them say so and are skipped.
+# Tests that compare against missing weights are skipped and say so.
 test: lint
 	@for name in all-minilm-l6-v2 all-mpnet-base-v2; do \
 		$(BIN)/tercet weights $$name || echo "$$name: not fetched; its tests are skipped" >&2; \
@@ -56,10 +56,10 @@ $(INSTALLED_DEV): $(INSTALLED)
 	$(INSTALL) -e '.[dev,onnx,ray,search,serve,surgery,tensorboard]'
 	@touch $@
 
-# Some systems split ensurepip from Python; their own pip then fills the new environment.
+# Some systems ship Python without ensurepip; their own pip then installs pip into .venv.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "error: Tercet needs Python 3.11 or newer, and $(PYTHON) is not; name one, such as:" \
+		echo "error: Tercet needs Python 3.11 or newer, and $(PYTHON) is older; name another one, such as:" \
 			"make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv 2>/dev/null || { \
 		$(PYTHON) -m venv --clear --without-pip .venv && \

@@ -1,13 +1,13 @@
-"""Embedding on this machine: sentences a second against sentence-transformers.
+"""Embedding on this machine: sentences per second against sentence-transformers.
 
     python benchmarks/embed.py [ENCODER] [SENTENCES] [--peer VENV]
 
-Peers are sentence-transformers at its defaults, and, where VENV is an environment that has it with
-`optimum-onnx`, its fastest form: ONNX in 8 bits, made for processors with AVX-512 VNNI. Each
-contestant is a process of its own with the same weights, sentences and threads; runs are
-interleaved, with the machine's own matrix product between them, and medians compared. Sentences are
-quora-dev's where TERCET_DATA points to it, else the project's own sample. Tercet encodes every row,
-repeated or not, but in the lines that say so.
+The peer is sentence-transformers with default settings. With --peer, an environment that has it and
+`optimum-onnx`, its fastest export is a second peer: 8-bit ONNX for processors with AVX-512 VNNI.
+Each library runs in a process of its own with the same weights, sentences and threads. Runs are
+interleaved, with the machine's own matrix product between them, and medians are compared. Sentences
+are those of quora-dev if TERCET_DATA contains it, otherwise the project's own sample. Tercet
+encodes every row, repeated or not, except in the lines that say so.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ import numpy as np
 
 RUNS = 3
 WARM_UP = 200
+SAMPLE = 1_600
+"""Most rows of the generated sample."""
 MATMUL_SECONDS = 2.0
 PEER, PEER_INT8 = "sentence-transformers", "sentence-transformers ONNX int8"
 OURS, OURS_ONNX, OURS_INT8 = "tercet", "tercet onnx", "tercet onnx-int8"
@@ -35,7 +37,7 @@ ONCE = ", repeated sentences encoded once"
 
 
 def sentences(count: int = 2_000) -> list[str]:
-    """Real questions where there are some."""
+    """Questions of quora-dev if TERCET_DATA contains it, otherwise generated ones, maybe fewer."""
     from tercet.data.examples import read_texts
     from tercet.data.files import find_file
     from tercet.data.sample import write_sample
@@ -45,7 +47,7 @@ def sentences(count: int = 2_000) -> list[str]:
         (texts,) = read_texts(find_file("quora-dev.csv", (root, root / "cs224n")), ["sentence1"])
         return texts[:count]
     with tempfile.TemporaryDirectory() as folder:
-        write_sample(Path(folder), rows=count)
+        write_sample(Path(folder), rows=min(count, SAMPLE))
         (texts,) = read_texts(Path(folder) / "quora-train.csv", ["sentence1"])
         return texts
 
@@ -75,42 +77,44 @@ def our_encoder(folder: str, repeats: str) -> Callable[[list[str]], Any]:
     return encode
 
 
-def contest(kind: str, folder: str, how: str) -> None:
-    """In a process of its own: a run and its seconds for every line that asks for one."""
+def serve_library(kind: str, folder: str, how: str) -> None:
+    """Serve one library in its own process: each line on stdin is one run, answered in seconds."""
     encode = (peer_encoder if kind == "peer" else our_encoder)(folder, how)
     texts = json.loads(input())
     encode(texts[:WARM_UP])
     print("ready", flush=True)
-    while place := input():
+    while path := input():
         start = time.perf_counter()
         vectors = encode(texts)
         seconds = time.perf_counter() - start
-        np.save(place, vectors)
+        np.save(path, vectors)
         print(seconds, flush=True)
 
 
-class Contestant:
+class Library:
+    """A library in a process of its own."""
+
     def __init__(self, python: str, kind: str, folder: Path, how: str) -> None:
-        command = [python, __file__, "contest", kind, str(folder), how]
+        command = [python, __file__, "library", kind, str(folder), how]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.seconds: list[float] = []
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         assert self.process.stdin is not None
         print(line, file=self.process.stdin, flush=True)
 
-    def hear(self) -> str:
+    def receive(self) -> str:
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
             if line.strip() == "ready" or line[0].isdigit():
                 return line
-        raise SystemExit("A contestant ended before its turn; see above.")
+        raise SystemExit("A process ended before its run; see above.")
 
 
 def matmul_rate() -> float:
-    """Operations a second of this machine's own fp32 matrix product, in the encoder's shape."""
+    """Operations per second of this machine's own fp32 matrix product, in the encoder's shape."""
     import torch
 
     a, b = torch.randn(2048, 1536), torch.randn(384, 1536)
@@ -124,7 +128,7 @@ def matmul_rate() -> float:
 
 
 def operations(folder: Path, texts: list[str]) -> float:
-    """Of all matrix products that encode the texts: linear layers, and attention's two."""
+    """Number of operations in all matrix products: linear layers, and the two of attention."""
     import tercet
 
     model = tercet.load(folder, device="cpu")
@@ -136,16 +140,16 @@ def operations(folder: Path, texts: list[str]) -> float:
 
 
 def export(folder: Path, out: Path) -> dict[str, Path]:
-    found = {}
+    folders = {}
     for name in ("onnx", "onnx-int8"):
         command = [sys.executable, "-m", "tercet", "export", folder, "--format", name]
         subprocess.run([*map(str, command), "--out", str(out / name)], check=True)
-        found[f"tercet {name}"] = out / name
-    return found
+        folders[f"tercet {name}"] = out / name
+    return folders
 
 
 def peer_export(python: str, folder: Path, out: Path) -> Path:
-    """sentence-transformers' own quantised form, made by itself."""
+    """The quantised export of sentence-transformers, made by its own tools."""
     program = """
 import shutil, sys
 from sentence_transformers import SentenceTransformer, export_dynamic_quantized_onnx_model
@@ -160,7 +164,7 @@ export_dynamic_quantized_onnx_model(SentenceTransformer(out, backend="onnx"), "a
 
 
 def spearman(folder: Path) -> float | None:
-    """Of cosines with the grades of sts-dev, where TERCET_DATA has it."""
+    """Correlation of cosines with the grades of sts-dev; None without TERCET_DATA."""
     import csv
 
     from scipy.stats import spearmanr
@@ -180,89 +184,92 @@ def spearman(folder: Path) -> float | None:
 
 
 def measure(
-    contestants: dict[str, Contestant], texts: list[str], out: Path
+    libraries: dict[str, Library], texts: list[str], out: Path
 ) -> tuple[dict[str, Any], list[float]]:
-    """The vectors that every contestant gave in its last run, and rates of the matrix product."""
-    for contestant in contestants.values():
-        contestant.say(json.dumps(texts))
-        contestant.hear()
-    files = {name: out / f"{index}.npy" for index, name in enumerate(contestants)}
+    """The vectors of each library's last run, and the rates of the matrix product."""
+    for library in libraries.values():
+        library.send(json.dumps(texts))
+        library.receive()
+    files = {name: out / f"{index}.npy" for index, name in enumerate(libraries)}
     rates = []
     for _ in range(RUNS):
-        for name, contestant in contestants.items():
+        for name, library in libraries.items():
             rates.append(matmul_rate())
-            contestant.say(str(files[name]))
-            contestant.seconds.append(float(contestant.hear()))
-    for contestant in contestants.values():
-        contestant.say("")
-        contestant.process.wait()
+            library.send(str(files[name]))
+            library.seconds.append(float(library.receive()))
+    for library in libraries.values():
+        library.send("")
+        library.process.wait()
     return {name: np.load(file) for name, file in files.items()}, rates
 
 
 def main() -> None:
     from tercet.weights import resolve
 
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("encoder", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("sentences", nargs="?", type=int, default=2_000)
-    parser.add_argument("--peer", type=Path)
-    asked = parser.parse_args()
-    folder, texts = resolve(asked.encoder), sentences(asked.sentences)
+    parser.add_argument("--peer", type=Path, help="an environment with the peer and optimum-onnx")
+    arguments = parser.parse_args()
+    folder, texts = resolve(arguments.encoder), sentences(arguments.sentences)
     with tempfile.TemporaryDirectory() as place:
         out = Path(place)
         exported = export(folder, out)
         ours = {OURS: folder, **exported}
-        contestants = {PEER: Contestant(sys.executable, "peer", folder, "torch")}
-        if asked.peer is not None:
-            python = str(asked.peer / "bin" / "python")
-            made = peer_export(python, folder, out / "peer")
-            contestants[PEER_INT8] = Contestant(python, "peer", made, "onnx")
+        libraries = {PEER: Library(sys.executable, "peer", folder, "torch")}
+        if arguments.peer is not None:
+            python = str(arguments.peer / "bin" / "python")
+            peer_folder = peer_export(python, folder, out / "peer")
+            libraries[PEER_INT8] = Library(python, "peer", peer_folder, "onnx")
         for name, source in ours.items():
-            contestants[name] = Contestant(sys.executable, "ours", source, "all")
-        once = Contestant(sys.executable, "ours", ours[OURS_INT8], "once")
-        contestants[OURS_INT8 + ONCE] = once
-        vectors, products = measure(contestants, texts, out)
-        done = operations(folder, texts)
+            libraries[name] = Library(sys.executable, "ours", source, "all")
+        once = Library(sys.executable, "ours", ours[OURS_INT8], "once")
+        libraries[OURS_INT8 + ONCE] = once
+        vectors, products = measure(libraries, texts, out)
+        work = operations(folder, texts)
         qualities = {name: spearman(source) for name, source in ours.items()}
     print(versions_in(sys.executable))
-    if asked.peer is not None:
-        print(f"peer's own environment: {versions_in(python)}")
-    report(contestants, vectors, texts, products=products, done=done)
+    if arguments.peer is not None:
+        print(f"the peer's own environment: {versions_in(python)}")
+    report(libraries, vectors, texts, products=products, work=work)
     for name, quality in qualities.items():
         if quality is not None:
             print(f"Spearman on sts-dev, {name}: {100 * quality:.2f}")
 
 
 def report(
-    contestants: dict[str, Contestant],
+    libraries: dict[str, Library],
     vectors: dict[str, Any],
     texts: list[str],
     *,
     products: list[float],
-    done: float,
+    work: float,
 ) -> None:
-    print(f"{asked_of(texts)}, {os.cpu_count()} cores, {RUNS} interleaved runs")
-    print("| contestant | sentences/s | of the first | mean cosine | least cosine |")
+    distinct = len(set(texts))
+    print(
+        f"{len(texts)} sentences, {distinct} of them distinct, {os.cpu_count()} cores, "
+        f"{RUNS} interleaved runs"
+    )
+    print("| library | sentences/s | ratio to the first | mean cosine | lowest cosine |")
     print("|---|---|---|---|---|")
     rates = {
-        name: len(texts) / statistics.median(contestant.seconds)
-        for name, contestant in contestants.items()
+        name: len(texts) / statistics.median(library.seconds) for name, library in libraries.items()
     }
-    for name, found in rates.items():
+    for name, rate in rates.items():
         cosines = (vectors[name] * vectors[PEER]).sum(axis=1)
         print(
-            f"| {name} | {found:.0f} | {found / rates[PEER]:.2f} | {cosines.mean():.5f} | "
+            f"| {name} | {rate:.0f} | {rate / rates[PEER]:.2f} | {cosines.mean():.5f} | "
             f"{cosines.min():.5f} |"
         )
     if PEER_INT8 in rates:
-        print(f"int8 against int8: {rates[OURS_INT8] / rates[PEER_INT8]:.2f}")
+        print(f"ratio of int8 to int8: {rates[OURS_INT8] / rates[PEER_INT8]:.2f}")
     ceiling = statistics.median(products)
     print(
         f"This machine's own fp32 matrix product: {ceiling / 1e9:.0f} GFLOP/s, the median of "
         f"{len(products)} between the runs ({min(products) / 1e9:.0f} to {max(products) / 1e9:.0f})"
     )
     for name in (OURS, OURS_ONNX):
-        reached = done / statistics.median(contestants[name].seconds)
+        reached = work / statistics.median(libraries[name].seconds)
         print(
             f"fp32, {name}: {reached / 1e9:.0f} GFLOP/s, {100 * reached / ceiling:.0f} % of the "
             "matrix product"
@@ -274,17 +281,15 @@ def versions_in(python: str) -> str:
     program = (
         "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))"
     )
-    asked = [python, "-c", program, *names]
-    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-    return ", ".join(f"{name} {each}" for name, each in zip(names, found, strict=True))
-
-
-def asked_of(texts: list[str]) -> str:
-    return f"{len(texts)} sentences, {len(set(texts))} of them distinct"
+    command = [python, "-c", program, *names]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return ", ".join(
+        f"{name} {version}" for name, version in zip(names, printed.split(), strict=True)
+    )
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["contest"]:
-        contest(*sys.argv[2:])
+    if sys.argv[1:2] == ["library"]:
+        serve_library(*sys.argv[2:])
     else:
         main()

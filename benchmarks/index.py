@@ -1,16 +1,16 @@
-"""An index of a million sentences on this machine, beside FAISS at equal recall.
+"""An index of a million sentences on this machine, compared with FAISS at equal recall.
 
-    python benchmarks/index.py FOLDER MODEL corpus          the sentences, from TERCET_DATA
-    python benchmarks/index.py FOLDER MODEL rate MINUTES    how fast these are embedded
-    python benchmarks/index.py FOLDER MODEL embed MINUTES   goes on where it was; again until done
-    python benchmarks/index.py FOLDER MODEL measure ROWS [tercet|ivf|hnsw]...   all if none is named
-    python benchmarks/index.py FOLDER MODEL table           all that was measured
+    python benchmarks/index.py FOLDER MODEL corpus          write the sentences, from TERCET_DATA
+    python benchmarks/index.py FOLDER MODEL rate MINUTES    measure how fast they are embedded
+    python benchmarks/index.py FOLDER MODEL embed MINUTES   embed; repeat until done
+    python benchmarks/index.py FOLDER MODEL measure ROWS [tercet|ivf|hnsw]...   default: all
+    python benchmarks/index.py FOLDER MODEL table           print all measurements
 
 The corpus is every distinct sentence of Quora, STS, SST and NLI files up to 300 characters, filled
-up with variants by rule (typing errors, negation, numbers), shuffled; the last thousand are kept
-as queries. Each library is measured in a process of its own: what it takes to build from vectors
-that lie in a file, to open and to answer one query after the other with ids and texts. FAISS is
-searched ever wider until its recall is that of Tercet's index or more.
+up with rule-based variants (typing errors, negation, numbers) and shuffled; the last thousand are
+the queries. Each library is measured in a process of its own: building from vectors in a file,
+opening, and answering one query after the other with ids and texts. The FAISS setting is increased
+until its recall is at least that of Tercet's index.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.evaluate.perturb import negation, numbers, typos
+from tercet.embed.identity import Identity
+from tercet.embed.schema import vectors_schema, write_index
+from tercet.embed.staged import Staged, stage
+from tercet.evaluate.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
-from tercet.search.identity import identify
 from tercet.search.index import Index
-from tercet.search.lance_store import index_schema, write_index
-from tercet.search.staged import Staged, stage
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
@@ -58,8 +58,8 @@ HEADED = (
 BARE = ("nli/pairs.tsv", "nli/triples.tsv")
 
 
-class EnoughError(Exception):
-    """The minutes are over."""
+class TimeUpError(Exception):
+    """The time is used up."""
 
 
 def main() -> None:
@@ -90,7 +90,7 @@ def write_corpus(folder: Path, model: str) -> None:
     shuffled = draw.sample(list(texts), ROWS + QUERIES)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "corpus.txt").write_text("\n".join(shuffled) + "\n", "utf-8")
-    print(f"{len(real):,} sentences and {ROWS + QUERIES - len(real):,} variants by rule")
+    print(f"{len(real):,} sentences and {ROWS + QUERIES - len(real):,} rule-based variants")
 
 
 def sentences() -> Iterator[str]:
@@ -113,11 +113,12 @@ def sentences() -> Iterator[str]:
 
 
 def rate(folder: Path, model: str, minutes: str) -> None:
-    """Embed anew, from the first row on, and note how fast that is."""
+    """Embed from the first row and record the rate."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
         rows, seconds = embed_into(Path(work) / "work", folder, model, minutes)
-    note(folder, {"step": "rate", "rows": rows, "seconds": round(seconds, 1), "rss_mb": resident()})
-    print(f"{rows:,} rows embedded; {rows / seconds:.0f} a second")
+    content = {"step": "rate", "rows": rows, "seconds": round(seconds, 1), "rss_mb": resident()}
+    record(folder, content)
+    print(f"{rows:,} rows embedded; {rows / seconds:.0f} per second")
 
 
 def embed(folder: Path, model: str, minutes: str) -> None:
@@ -126,26 +127,26 @@ def embed(folder: Path, model: str, minutes: str) -> None:
 
 
 def embed_into(work: Path, folder: Path, model: str, minutes: str) -> tuple[int, float]:
-    """Rows that were embedded, and seconds that they took."""
+    """The number of embedded rows, and the seconds that they took."""
     file = TextFile.open(folder / "corpus.txt")
     loaded = load(model)
-    identity = identify(loaded, model)
-    told: list[int] = []
+    identity = Identity.of(loaded)
+    counts: list[int] = []
     begin = time.perf_counter()
 
-    def tell(done: int, total: int) -> None:
-        told.append(done)
+    def note_progress(done: int, total: int) -> None:
+        counts.append(done)
         if time.perf_counter() - begin > 60 * float(minutes):
-            raise EnoughError
+            raise TimeUpError
 
-    with contextlib.suppress(EnoughError):
-        stage(file, loaded, identity, work, skip_empty=True, progress=tell)
+    with contextlib.suppress(TimeUpError):
+        stage(file, loaded, identity, work, skip_empty=True, progress=note_progress)
     seconds = time.perf_counter() - begin
-    return (told[-1] - told[0] if told else 0), seconds
+    return (counts[-1] - counts[0] if counts else 0), seconds
 
 
 def staged_rows(folder: Path) -> Staged:
-    """What is embedded so far."""
+    """The rows that are embedded so far."""
     files = tuple(sorted((folder / "work").glob("part-*.arrow")))
     with pa.memory_map(str(files[0])) as source:
         return Staged(files, pa.ipc.open_file(source).schema)
@@ -173,13 +174,17 @@ def measure(folder: Path, model: str, rows: str, *libraries: str) -> None:
 
 
 def recall_of_tercet(folder: Path, rows: int) -> float:
-    """That of its last measurement at this size."""
-    found = [one for one in notes(folder) if one.get("library") == TERCET and one["rows"] == rows]
-    return float(found[-1]["recall"])
+    """The recall of its last measurement at this size."""
+    last = [
+        entry
+        for entry in records(folder)
+        if entry.get("library") == TERCET and entry["rows"] == rows
+    ][-1]
+    return float(last["recall"])
 
 
 def alone(folder: Path, model: str, *step: str) -> None:
-    """Run a step in a process of its own, so that its memory is its own."""
+    """Run a step in a process of its own, so that its memory is measured separately."""
     subprocess.run([sys.executable, __file__, str(folder), model, *step], check=True)
 
 
@@ -187,11 +192,11 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
     target = folder / f"index-{rows}"
     if opened:
         index = Index.open(target)
-        ask(folder, lambda query: index.nearest(query[None], top=TOP)[0], opened, index)
+        measure_tercet(folder, index, opened)
         return
     staged = staged_rows(folder)
-    schema = index_schema(
-        staged.schema.remove(staged.schema.get_field_index("vector")), identify(load(model), model)
+    schema = vectors_schema(
+        staged.schema.remove(staged.schema.get_field_index("vector")), Identity.of(load(model))
     )
     shutil.rmtree(target, ignore_errors=True)
     begin = time.perf_counter()
@@ -214,31 +219,31 @@ def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
     alone(folder, model, "tercet", rows, json.dumps(built))
 
 
-def ask(folder: Path, search: Callable[[Any], Any], built: str, index: Index) -> None:
+def measure_tercet(folder: Path, index: Index, built: str) -> None:
     """Recall, latency and memory of an opened index."""
     queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
-    search(queries[0])
-    times, found = [], 0
+    index.nearest(queries[:1], top=TOP)
+    times, correct = [], 0
     for query, least in zip(queries, truth, strict=True):
         begin = time.perf_counter()
-        hits = search(query)
+        hits = index.nearest(query[None], top=TOP)[0]
         times.append(time.perf_counter() - begin)
-        found += min(sum(hit.score >= least - 1e-5 for hit in hits), TOP)
+        correct += min(sum(hit.score >= least - 1e-5 for hit in hits), TOP)
     setting = index.setting
     how = "exact, in memory"
     if setting is not None:
         how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
-    note(folder, figures(TERCET, how, times, found, built))
+    record(folder, measurement(TERCET, how, times, correct, built))
 
 
 def faiss_alone(
-    folder: Path, model: str, rows: str, kind: str, wanted: str, opened: str = ""
+    folder: Path, model: str, rows: str, kind: str, target: str, opened: str = ""
 ) -> None:
     import faiss
 
     file = str(folder / "faiss")
     if opened:
-        ask_faiss(folder, faiss.read_index(file), kind, float(wanted), opened)
+        measure_faiss(folder, faiss.read_index(file), kind, float(target), opened)
         return
     vectors = np.load(folder / "vectors.npy", mmap_mode="r")
     width = vectors.shape[1]
@@ -259,11 +264,11 @@ def faiss_alone(
     size = Path(file).stat().st_size // 10**6
     built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size}
     built["build_rss_mb"] = resident()
-    alone(folder, model, "faiss", rows, kind, wanted, json.dumps(built))
+    alone(folder, model, "faiss", rows, kind, target, json.dumps(built))
 
 
-def ask_faiss(folder: Path, index: Any, kind: str, wanted: float, built: str) -> None:
-    """Search ever wider until the recall is the one wanted."""
+def measure_faiss(folder: Path, index: Any, kind: str, target: float, built: str) -> None:
+    """Increase the setting until the recall reaches the target."""
     queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
     name, how = "FAISS IVF", "{width} of {parts} parts"
     settings = _doubling(2, index.nlist) if kind == "ivf" else _doubling(16, 1024)
@@ -274,16 +279,16 @@ def ask_faiss(folder: Path, index: Any, kind: str, wanted: float, built: str) ->
             index.nprobe = width
         else:
             index.hnsw.efSearch = width
-        times, found = [], 0
+        times, correct = [], 0
         for query, least in zip(queries, truth, strict=True):
             begin = time.perf_counter()
             scores, _ = index.search(query[None], TOP)
             times.append(time.perf_counter() - begin)
-            found += int((scores >= least - 1e-5).sum())
-        if found >= wanted * TOP * len(queries):
+            correct += int((scores >= least - 1e-5).sum())
+        if correct >= target * TOP * len(queries):
             break
-    told = how.format(width=width, parts=index.nlist if kind == "ivf" else LINKS)
-    note(folder, figures(name, told, times, found, built))
+    setting = how.format(width=width, parts=index.nlist if kind == "ivf" else LINKS)
+    record(folder, measurement(name, setting, times, correct, built))
 
 
 def _doubling(first: int, last: int) -> Iterator[int]:
@@ -294,14 +299,16 @@ def _doubling(first: int, last: int) -> Iterator[int]:
     yield last
 
 
-def figures(name: str, how: str, times: list[float], found: int, built: str) -> dict[str, Any]:
+def measurement(
+    name: str, how: str, times: list[float], correct: int, built: str
+) -> dict[str, Any]:
     milliseconds = np.array(times) * 1000
     return {
         "step": "search",
         "library": name,
         "how": how,
         **json.loads(built),
-        "recall": round(found / (TOP * len(times)), 4),
+        "recall": round(correct / (TOP * len(times)), 4),
         "p50_ms": round(float(np.percentile(milliseconds, 50)), 2),
         "p99_ms": round(float(np.percentile(milliseconds, 99)), 2),
         "rss_mb": resident(),
@@ -309,7 +316,7 @@ def figures(name: str, how: str, times: list[float], found: int, built: str) -> 
 
 
 def resident() -> int:
-    """The greatest resident memory of this process so far, in MB."""
+    """The peak resident memory of this process so far, in MB."""
     (line,) = (
         line
         for line in Path("/proc/self/status").read_text().splitlines()
@@ -318,32 +325,34 @@ def resident() -> int:
     return int(line.split()[1]) // 1000
 
 
-def note(folder: Path, found: dict[str, Any]) -> None:
+def record(folder: Path, content: dict[str, Any]) -> None:
     with (folder / "measured.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(found) + "\n")
+        file.write(json.dumps(content) + "\n")
 
 
-def notes(folder: Path) -> list[dict[str, Any]]:
+def records(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "measured.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def table(folder: Path, model: str) -> None:
     """The last measurement of each library and size, as Markdown."""
-    found = notes(folder)
-    for one in [one for one in found if one["step"] == "rate"][-1:]:
-        fast = f"{one['rows'] / one['seconds']:,.0f} rows a second"
-        print(f"Embedding: {fast} ({one['rows']:,} rows), {one['rss_mb']} MB resident.\n")
+    measured = records(folder)
+    for last in [entry for entry in measured if entry["step"] == "rate"][-1:]:
+        speed = f"{last['rows'] / last['seconds']:,.0f} rows per second"
+        print(f"Embedding: {speed} ({last['rows']:,} rows), {last['rss_mb']} MB resident.\n")
     columns = {
         "rows": "rows", "library": "library", "how": "how", "build_s": "build s",
         "disk_mb": "disk MB", "recall": "recall@10", "p50_ms": "p50 ms", "p99_ms": "p99 ms",
         "build_rss_mb": "build RSS MB", "rss_mb": "search RSS MB",
     }  # fmt: skip
-    kept = {(one["rows"], one["library"]): one for one in found if one["step"] == "search"}
+    newest = {
+        (entry["rows"], entry["library"]): entry for entry in measured if entry["step"] == "search"
+    }
     print("| " + " | ".join(columns.values()) + " |")
     print("|" + "---|" * len(columns))
-    for one in sorted(kept.values(), key=lambda one: one["rows"]):
-        print("| " + " | ".join(f"{one[key]}" for key in columns) + " |")
+    for entry in sorted(newest.values(), key=lambda entry: entry["rows"]):
+        print("| " + " | ".join(f"{entry[key]}" for key in columns) + " |")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/latency.py [ENCODER]
 
-All run in one process with the same weights and threads and take turns, sentence by sentence.
+All run in one process with the same weights and threads, alternating sentence by sentence.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from embed import export, sentences
 from sentence_transformers import SentenceTransformer
 
 import tercet
+from embed import export, sentences
 from tercet.weights import resolve
 
 SENTENCES, WARM_UP = 300, 20
@@ -32,7 +32,7 @@ def main() -> None:
         encoders: dict[str, Any] = {
             PEER: lambda text: peer.encode([text], show_progress_bar=False),
             "tercet": _embed(folder),
-            **{name: _embed(made) for name, made in export(folder, Path(out)).items()},
+            **{name: _embed(path) for name, path in export(folder, Path(out)).items()},
         }
         times: dict[str, list[float]] = {name: [] for name in encoders}
         for text in texts:
@@ -40,12 +40,12 @@ def main() -> None:
                 start = time.perf_counter()
                 encode(text)
                 times[name].append(1000 * (time.perf_counter() - start))
-    found = {name: np.percentile(values[WARM_UP:], [50, 95]) for name, values in times.items()}
+    latencies = {name: np.percentile(values[WARM_UP:], [50, 95]) for name, values in times.items()}
     print(f"{SENTENCES} sentences, one at a time")
-    print("| contestant | p50 ms | p95 ms | p50 of the first |")
+    print("| library | p50 ms | p95 ms | p50, ratio to the first |")
     print("|---|---|---|---|")
-    for name, (middle, high) in found.items():
-        print(f"| {name} | {middle:.2f} | {high:.2f} | {middle / found[PEER][0]:.2f} |")
+    for name, (p50, p95) in latencies.items():
+        print(f"| {name} | {p50:.2f} | {p95:.2f} | {p50 / latencies[PEER][0]:.2f} |")
 
 
 def _embed(folder: Path) -> Any:

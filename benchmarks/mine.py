@@ -1,14 +1,14 @@
 """Closest pairs on this machine, end to end, against sentence-transformers' paraphrase_mining.
 
-    python benchmarks/mine.py [ENCODER] [EXPORTED]   10,000 sentences: time, memory, the pairs
+    python benchmarks/mine.py [ENCODER] [EXPORTED]   10,000 sentences: time, memory, pairs
     python benchmarks/mine.py curve FILE MODEL [SENTENCES]...   the first 10,000 to 160,000 of FILE
 
-Every run is a process of its own, so that its memory is its own; libraries take turns, and medians
-are compared. Time is from a list of sentences to the pairs in hand, with the model loaded. Tercet
-runs the encoder as it is and, where EXPORTED is given, as that export of it. Sentences are the
-first of quora-dev's pairs, distinct, from TERCET_DATA. The curve is end to end too, on the first
-lines of a text file, such as the corpus of benchmarks/index.py: embedding grows with the sentences,
-comparing with their square.
+Every run is a process of its own, so that memory is measured separately; libraries alternate, and
+medians are compared. Time is from a list of sentences to the pairs, with the model loaded. Tercet
+runs the encoder and, if EXPORTED is given, that export of it. Sentences are the distinct first
+sentences of quora-dev's pairs, from TERCET_DATA. The curve is end to end too, on the first lines of
+a text file, such as the corpus of benchmarks/index.py: embedding time grows linearly with the
+number of sentences, comparing time with its square.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tercet.data.examples import read_texts
 from tercet.data.files import find_file
+from tercet.progress import Progress, silent
 
 SENTENCES, TOP, RUNS = 10_000, 1_000, 3
 SIZES = (10_000, 20_000, 40_000, 80_000, 160_000)
@@ -46,11 +49,11 @@ def tercet_alone(folder: str, count: str) -> dict[str, Any]:
         path = Path(work) / "texts.txt"
         path.write_text("\n".join(sentences(int(count))) + "\n", "utf-8")
         begin = time.perf_counter()
-        found = mine(TextFile.open(path), model, Path(work) / "work", top=TOP)
-        rows = [row for batch in found.batches() for row in batch.to_pylist()]
+        mined = mine(TextFile.open(path), model, Path(work) / "work", top=TOP)
+        rows = [row for batch in mined.batches() for row in batch.to_pylist()]
         seconds = time.perf_counter() - begin
     pairs = [(int(row["first_id"]) - 1, int(row["second_id"]) - 1) for row in rows]
-    return told(seconds, pairs, [row["score"] for row in rows])
+    return measurement(seconds, pairs, [row["score"] for row in rows])
 
 
 def peer_alone(folder: str, count: str) -> dict[str, Any]:
@@ -62,10 +65,11 @@ def peer_alone(folder: str, count: str) -> dict[str, Any]:
     begin = time.perf_counter()
     rows = paraphrase_mining(model, texts, max_pairs=TOP, top_k=100)[:TOP]
     seconds = time.perf_counter() - begin
-    return told(seconds, [(min(i, j), max(i, j)) for _, i, j in rows], [s for s, _, _ in rows])
+    pairs = [(min(i, j), max(i, j)) for _, i, j in rows]
+    return measurement(seconds, pairs, [score for score, _, _ in rows])
 
 
-def told(seconds: float, pairs: list[Any], scores: list[float]) -> dict[str, Any]:
+def measurement(seconds: float, pairs: list[Any], scores: list[float]) -> dict[str, Any]:
     status = Path("/proc/self/status").read_text().splitlines()
     (peak,) = (line for line in status if line.startswith("VmHWM"))
     megabytes = int(peak.split()[1]) // 1000
@@ -76,8 +80,8 @@ def alone(*step: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, __file__, *step], check=True, stdout=subprocess.PIPE, text=True
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
@@ -97,30 +101,31 @@ def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
                 runs[name].append(alone(step, used, str(SENTENCES)))
                 print(f"{name}: {runs[name][-1]['seconds']:.2f} s")
     seconds = {
-        name: statistics.median(run["seconds"] for run in found) for name, found in runs.items()
+        name: statistics.median(run["seconds"] for run in own_runs)
+        for name, own_runs in runs.items()
     }
     peer = runs["sentence-transformers"][0]
-    print("| library | seconds | times the peer | resident MB | pairs shared with the peer |")
+    print("| library | seconds | speed-up | resident MB | pairs shared with the peer |")
     print("|---|---|---|---|---|")
-    for name, found in runs.items():
-        memory = max(run["rss_mb"] for run in found)
-        shared = len({*map(tuple, found[0]["pairs"])} & {*map(tuple, peer["pairs"])})
+    for name, own_runs in runs.items():
+        memory = max(run["rss_mb"] for run in own_runs)
+        shared = len({*map(tuple, own_runs[0]["pairs"])} & {*map(tuple, peer["pairs"])})
         ratio = seconds["sentence-transformers"] / seconds[name]
         print(f"| {name} | {seconds[name]:.2f} | {ratio:.2f} | {memory} | {shared} of {TOP} |")
 
 
 def curve(file: str, model: str, *sizes: str) -> None:
     """Seconds and resident memory as the corpus doubles."""
-    print("| sentences | seconds | of these embedding | comparing | resident MB |")
+    print("| sentences | seconds | embedding | comparing | resident MB |")
     print("|---|---|---|---|---|")
     for size in sizes or map(str, SIZES):
-        found = alone("grown", file, model, size)
-        whole, embedding = found["seconds"], found["embedding"]
+        run = alone("prefix", file, model, size)
+        whole, embedding = run["seconds"], run["embedding"]
         cells = (f"{int(size):,}", f"{whole:.1f}", f"{embedding:.1f}", f"{whole - embedding:.1f}")
-        print("| " + " | ".join(cells) + f" | {found['rss_mb']} |", flush=True)
+        print("| " + " | ".join(cells) + f" | {run['rss_mb']} |", flush=True)
 
 
-def grown_alone(file: str, folder: str, count: str) -> dict[str, Any]:
+def prefix_alone(file: str, folder: str, count: str) -> dict[str, Any]:
     from tercet.data.stream import TextFile
     from tercet.model import load
     from tercet.search.mine import mine
@@ -132,25 +137,27 @@ def grown_alone(file: str, folder: str, count: str) -> dict[str, Any]:
         path.write_text("".join(islice(lines, int(count))), "utf-8")
         begin = time.perf_counter()
 
-        def tell(phase: str, done: int, total: int) -> None:
+        @contextmanager
+        def timed(phase: str) -> Iterator[Progress]:
+            yield silent
             ended[phase] = time.perf_counter() - begin
 
-        found = mine(TextFile.open(path), model, Path(work) / "work", top=TOP, progress=tell)
-        rows = [row for batch in found.batches() for row in batch.to_pylist()]
+        pairs = mine(TextFile.open(path), model, Path(work) / "work", top=TOP, phases=timed)
+        rows = [row for batch in pairs.batches() for row in batch.to_pylist()]
         seconds = time.perf_counter() - begin
     scores = [row["score"] for row in rows]
-    return told(seconds, [], scores) | {"embedding": ended["embedding"]}
+    return measurement(seconds, [], scores) | {"embedding": ended["embedding"]}
 
 
 def main() -> None:
-    given = sys.argv[1:]
-    steps = {"tercet": tercet_alone, "peer": peer_alone, "grown": grown_alone}
-    if given and given[0] in steps:
-        print(json.dumps(steps[given[0]](*given[1:])))
-    elif given and given[0] == "curve":
-        curve(*given[1:])
+    arguments = sys.argv[1:]
+    steps = {"tercet": tercet_alone, "peer": peer_alone, "prefix": prefix_alone}
+    if arguments and arguments[0] in steps:
+        print(json.dumps(steps[arguments[0]](*arguments[1:])))
+    elif arguments and arguments[0] == "curve":
+        curve(*arguments[1:])
     else:
-        compare(*given)
+        compare(*arguments)
 
 
 if __name__ == "__main__":

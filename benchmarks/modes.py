@@ -1,15 +1,15 @@
-"""Two modes on real questions: what the bi mode finds, before and after the cross mode judges it.
+"""Two modes on real questions: retrieval by the bi mode, before and after reranking by cross.
 
     python benchmarks/modes.py MODEL FOLDER [QUERIES]   the measurement
-    python benchmarks/modes.py MODEL FOLDER rules       ways to join the modes, on other questions
+    python benchmarks/modes.py MODEL FOLDER rules       ways to combine the modes, on other pairs
 
-The corpus is every distinct question of quora-dev, from TERCET_DATA, indexed into FOLDER unless it
-is there. Of each of QUERIES duplicate pairs, drawn with a seed, the first question is searched for
-and the second has to be found; the query itself is left out of what is found. Reranked are the
-nearest 20. Intervals are the 95 % of a bootstrap over queries, and that of the gain is of the same
-resampled queries. Times are of one query after the other, embedding included.
+The corpus is every distinct question of quora-dev, from TERCET_DATA, indexed into FOLDER if that is
+missing. For each of QUERIES duplicate pairs, drawn with a seed, the first question is the query and
+the second has to be found; the query itself is removed from the hits. The nearest 20 are reranked.
+Intervals are 95 % bootstrap intervals over queries; the gain uses the same resampled queries. Times
+are for one query after the other, including embedding.
 
-How the modes are joined was chosen on a thousand pairs that are set aside: no question of theirs is
+How the modes are combined was chosen on a thousand development pairs; none of their questions is
 measured.
 """
 
@@ -34,7 +34,7 @@ from tercet.search.rerank import Cross
 
 QUERIES, RERANKED, TOP, RESAMPLES = 1_500, 20, 10, 1_000
 TOGETHER, TIMED = 100, 100
-ASIDE = 500
+DEVELOPMENT = 500
 
 Pairs = list[tuple[str, str]]
 
@@ -55,12 +55,13 @@ def duplicates() -> tuple[list[str], Pairs]:
     return list(questions), pairs
 
 
-def set_aside(pairs: Pairs) -> tuple[Pairs, Pairs]:
-    """Pairs to choose a rule on, and those that share no question with them, to measure it on."""
-    first = random.Random(0).sample(pairs, ASIDE)
-    tried = first + random.Random(7).sample(sorted(set(pairs) - set(first)), ASIDE)
-    seen = {question for pair in tried for question in pair}
-    return tried, [pair for pair in pairs if seen.isdisjoint(pair)]
+def split_pairs(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """Development pairs to choose a rule on, and pairs without their questions, to measure it."""
+    first = random.Random(0).sample(pairs, DEVELOPMENT)
+    others = random.Random(7).sample(sorted(set(pairs) - set(first)), DEVELOPMENT)
+    development = first + others
+    seen = {question for pair in development for question in pair}
+    return development, [pair for pair in pairs if seen.isdisjoint(pair)]
 
 
 def reciprocal_rank(hits: list[Hit], query: str, partner: str, top: int) -> float:
@@ -89,7 +90,7 @@ def measure(index: Index, chosen: Pairs) -> None:
     times: dict[str, list[float]] = {}
     for name, rerank in (("bi", 0), ("reranked", RERANKED + 1)):
         ranks[name], times[name] = [], []
-        for hits, (query, partner) in found_for(index, chosen, rerank):
+        for hits, (query, partner) in hits_for(index, chosen, rerank):
             ranks[name].append(reciprocal_rank(hits, query, partner, TOP))
         for query, _ in chosen[:TIMED]:
             begin = time.perf_counter()
@@ -103,24 +104,24 @@ def measure(index: Index, chosen: Pairs) -> None:
     print(f"| MRR@{TOP}, bi | {interval(before)} |")
     print(f"| MRR@{TOP}, reranked {RERANKED} | {interval(after)} |")
     print(f"| gain in MRR@{TOP} | {interval(after - before)} |")
-    for name, found in times.items():
-        p50, p99 = np.percentile(found, (50, 99))
-        print(f"| ms a query, {name}: p50, p99 | {p50:.1f}, {p99:.1f} |")
+    for name, milliseconds in times.items():
+        p50, p99 = np.percentile(milliseconds, (50, 99))
+        print(f"| ms per query, {name}: p50, p99 | {p50:.1f}, {p99:.1f} |")
 
 
-def found_for(
+def hits_for(
     index: Index, chosen: Pairs, rerank: int
 ) -> Iterator[tuple[list[Hit], tuple[str, str]]]:
     for start in range(0, len(chosen), TOGETHER):
         block = chosen[start : start + TOGETHER]
-        found = index.search([query for query, _ in block], top=RERANKED + 1, rerank=rerank)
-        yield from zip(found, block, strict=True)
+        hits = index.search([query for query, _ in block], top=RERANKED + 1, rerank=rerank)
+        yield from zip(hits, block, strict=True)
 
 
 def compare_rules(index: Index, model: Model, chosen: Pairs) -> None:
-    """The gain of rules without constants: a mode's score alone, or the sum of both modes'."""
+    """The gain of rules without constants: the score of one mode, or the sum of both."""
     gains: dict[str, list[float]] = {}
-    for hits, (query, partner) in found_for(index, chosen, 0):
+    for hits, (query, partner) in hits_for(index, chosen, 0):
         before = reciprocal_rank(hits, query, partner, TOP)
         cosines = np.array([hit.score for hit in hits])
         for task in ("similarity", "paraphrase"):
@@ -129,24 +130,24 @@ def compare_rules(index: Index, model: Model, chosen: Pairs) -> None:
                 ordered = [hits[place] for place in np.argsort(-scores, kind="stable")]
                 after = reciprocal_rank(ordered, query, partner, TOP)
                 gains.setdefault(rule, []).append(after - before)
-    print("| ordered by | gain in MRR@10 (95 % interval) |")
+    print("| sorted by | gain in MRR@10 (95 % interval) |")
     print("|---|---|")
-    for rule, found in gains.items():
-        print(f"| {rule} | {interval(np.array(found))} |")
+    for rule, values in gains.items():
+        print(f"| {rule} | {interval(np.array(values))} |")
 
 
 def main() -> None:
     model = load(sys.argv[1], device="cpu")
     questions, pairs = duplicates()
     index = open_index(Path(sys.argv[2]), questions, model)
-    tried, held = set_aside(pairs)
-    asked = sys.argv[3] if len(sys.argv) > 3 else str(QUERIES)
-    if asked == "rules":
-        print(f"{len(questions):,} questions, {len(tried):,} pairs set aside")
-        compare_rules(index, model, tried)
+    development, measured = split_pairs(pairs)
+    what = sys.argv[3] if len(sys.argv) > 3 else str(QUERIES)
+    if what == "rules":
+        print(f"{len(questions):,} questions, {len(development):,} development pairs")
+        compare_rules(index, model, development)
         return
-    chosen = random.Random(1).sample(held, min(int(asked), len(held)))
-    print(f"{len(questions):,} questions, {len(chosen):,} of {len(held):,} duplicate pairs")
+    chosen = random.Random(1).sample(measured, min(int(what), len(measured)))
+    print(f"{len(questions):,} questions, {len(chosen):,} of {len(measured):,} duplicate pairs")
     measure(index, chosen)
 
 

@@ -1,13 +1,13 @@
-"""Embedding at scale on this machine: the local engine's curve, and Ray with what may die, killed.
+"""Embedding at scale on this machine: the local engine by size, and Ray with processes killed.
 
     python benchmarks/scale.py [ENCODER] [ROWS]
 
-The local engine embeds ROWS / 100, ROWS / 10 and ROWS rows, each in a process of its own, whose
-rate and greatest memory are told. Then a Ray cluster of three nodes on this machine, one processor
-each, embeds the ROWS rows, and a node is killed when a third is done; the rate is set against the
-local engine's. Last, a driver is killed at half of ROWS / 10 rows and its command is given again.
-Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample: of each the
-first five words, and the number of its row.
+The local engine embeds ROWS / 100, ROWS / 10 and ROWS rows, each in a process of its own, and the
+rate and peak memory are printed. Then a Ray cluster of three nodes on this machine, one processor
+each, embeds the ROWS rows, and a node is killed after a third; the rate is compared with the local
+engine's. Finally a driver is killed after half of ROWS / 10 rows and its command is run again.
+Sentences are those of quora-dev if TERCET_DATA contains it, otherwise the project's own sample: the
+first five words of each, with its row number.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from embed import sentences
 
+from embed import sentences
 from tercet.text.tokenizer import Tokenizer
 from tercet.weights import resolve
 
@@ -36,28 +36,28 @@ SAMPLE = 2_000
 LOCAL = """
 import sys, time
 from tercet.model import load
-from tercet.search.embed import embed_file
-from tercet.search.identity import identify
+from tercet.embed.local import embed_file
+from tercet.embed.identity import Identity
 source, out, folder = sys.argv[1:]
 model = load(folder, device="cpu")
 start = time.perf_counter()
-embed_file(source, out, model=model, identity=identify(model, folder))
+embed_file(source, out, model=model)
 print(time.perf_counter() - start)
 """
 RAY = """
 import json, sys
-from tercet.search import ray_corpus
-from tercet.search.ray_engine import embed_with_ray
+from tercet.embed import ray_corpus
+from tercet.embed.ray_engine import embed_with_ray
 part, arguments = int(sys.argv[1]), json.loads(sys.argv[2])
 ray_corpus.SMALLEST = part
-# sys.stdout is Ray's meanwhile.
-tell = lambda *told: print(*told, file=sys.__stdout__, flush=True)
-embed_with_ray(**arguments, progress=tell, say=tell)
+# Ray replaces sys.stdout.
+show = lambda *values: print(*values, file=sys.__stdout__, flush=True)
+embed_with_ray(**arguments, progress=show, log=show)
 """
 
 
 def write_corpus(path: Path, rows: int) -> None:
-    """Rows with an id and a sentence that no other row has."""
+    """Write rows with a unique id and a unique sentence."""
     known = sentences()
     starts = [" ".join(text.split()[:WORDS]) for text in known]
     texts = [f"{starts[row % len(starts)]} {row}" for row in range(rows)]
@@ -65,21 +65,21 @@ def write_corpus(path: Path, rows: int) -> None:
 
 
 def tokens(path: Path, folder: Path) -> float:
-    """How many a sentence has on average, special ones among them."""
+    """The mean number of tokens per sentence, including special tokens."""
     texts = pq.read_table(path).column("text").to_pylist()[:SAMPLE]
-    found = Tokenizer.load(folder).encode(texts, max_tokens=128)
-    return len(found.ids) / len(texts)
+    encoded = Tokenizer.load(folder).encode(texts, max_tokens=128)
+    return len(encoded.ids) / len(texts)
 
 
 def local(source: Path, out: Path, folder: Path) -> tuple[float, float]:
-    """Seconds of embedding and writing, and the process's greatest memory in MB."""
+    """Seconds of embedding and writing, and the peak memory of the process in MB."""
     command = [sys.executable, "-c", LOCAL, str(source), str(out), str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    told = process.stdout.read()
+    printed = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0
-    return float(told), usage.ru_maxrss / 1024
+    return float(printed), usage.ru_maxrss / 1024
 
 
 def start_driver(part: int, source: Path, out: Path, folder: Path, address: str) -> Any:
@@ -99,7 +99,7 @@ def start_driver(part: int, source: Path, out: Path, folder: Path, address: str)
 
 
 def progress_of(driver: Any) -> Any:
-    """Rows done and rows in all, as the driver tells them."""
+    """Finished rows and all rows, as the driver prints them."""
     for line in driver.stdout:
         words = line.split()
         if len(words) == 2 and all(word.isdecimal() for word in words):
@@ -107,23 +107,23 @@ def progress_of(driver: Any) -> Any:
 
 
 def kill_a_node(cluster: Any, node: Any, source: Path, out: Path, folder: Path) -> dict[str, float]:
-    """Embed by Ray; a node dies when a third is done. Seconds until the first part and in all."""
+    """Embed with Ray and kill a node after a third: times and rows at each event."""
     start = time.perf_counter()
-    found: dict[str, float] = {}
+    events: dict[str, float] = {}
     driver = start_driver(2048, source, out, folder, cluster.address)
     for done, total in progress_of(driver):
         now = time.perf_counter() - start
-        if done and "first" not in found:
-            found |= {"first": now, "first rows": done}
-        if done >= total / 3 and "killed" not in found:
+        if done and "first" not in events:
+            events |= {"first": now, "first rows": done}
+        if done >= total / 3 and "killed" not in events:
             cluster.remove_node(node, allow_graceful=False)
-            found |= {"killed": now, "killed rows": done}
+            events |= {"killed": now, "killed rows": done}
     assert driver.wait() == 0
-    return found | {"all": time.perf_counter() - start}
+    return events | {"all": time.perf_counter() - start}
 
 
 def kill_the_driver(cluster: Any, source: Path, out: Path, folder: Path) -> dict[str, int]:
-    """Parts in all, finished when the driver died, and of those written again afterwards."""
+    """The number of parts, of parts finished before the kill, and of those written again."""
     driver = start_driver(SMALL_PART, source, out, folder, cluster.address)
     for done, total in progress_of(driver):
         if done >= total / 2:
@@ -144,11 +144,12 @@ def kill_the_driver(cluster: Any, source: Path, out: Path, folder: Path) -> dict
 
 
 def compare(ours: Path, theirs: Path) -> tuple[int, int, float]:
-    """Rows, ids that are missing or not in their place, and the greatest difference of vectors."""
-    one, other = pq.read_table(ours), pq.read_table(theirs)
-    ids, wanted = one.column("id").to_pylist(), other.column("id").to_pylist()
-    wrong = abs(len(ids) - len(wanted)) + sum(a != b for a, b in zip(ids, wanted, strict=False))
-    flat = [table.column("vector").combine_chunks().flatten().to_numpy() for table in (one, other)]
+    """Rows, ids that are missing or out of place, and the largest difference of vectors."""
+    tables = pq.read_table(ours), pq.read_table(theirs)
+    ids, expected = (table.column("id").to_pylist() for table in tables)
+    wrong = abs(len(ids) - len(expected))
+    wrong += sum(a != b for a, b in zip(ids, expected, strict=False))
+    flat = [table.column("vector").combine_chunks().flatten().to_numpy() for table in tables]
     return len(ids), wrong, float(np.abs(flat[0] - flat[1]).max())
 
 
@@ -165,8 +166,8 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
     corpora = {count: scratch / f"{count}.parquet" for count in (rows // 100, rows // 10, rows)}
     outs = {count: scratch / f"local-{count}.parquet" for count in corpora}
     write_corpus(corpora[rows], rows)
-    print(f"tokens a sentence\t{tokens(corpora[rows], folder):.1f}")
-    print("engine\trows\tseconds\trows/s\tgreatest memory MB\toutput MB")
+    print(f"tokens per sentence\t{tokens(corpora[rows], folder):.1f}")
+    print("engine\trows\tseconds\trows/s\tpeak memory MB\toutput MB")
     seconds = 0.0
     for count, source in corpora.items():
         write_corpus(source, count)
@@ -181,28 +182,29 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
     cluster.add_node(num_cpus=1)
     node = cluster.add_node(num_cpus=1)
     try:
-        told = kill_a_node(cluster, node, corpora[rows], scratch / "ray.parquet", folder)
-        found = compare(scratch / "ray.parquet", outs[rows])
+        events = kill_a_node(cluster, node, corpora[rows], scratch / "ray.parquet", folder)
+        differences = compare(scratch / "ray.parquet", outs[rows])
         small = rows // 10
         parts = kill_the_driver(cluster, corpora[small], scratch / "again.parquet", folder)
-        found_again = compare(scratch / "again.parquet", outs[small])
+        later_differences = compare(scratch / "again.parquet", outs[small])
     finally:
         cluster.shutdown()
-    steady = (told["killed rows"] - told["first rows"]) / (told["killed"] - told["first"])
-    after = (rows - told["killed rows"]) / (told["all"] - told["killed"])
-    print(f"ray, 3 nodes, 1 killed\t{rows}\t{told['all']:.1f}\t{rows / told['all']:.0f}")
-    print(f"seconds until the first part\t{told['first']:.1f}")
+    steady = (events["killed rows"] - events["first rows"]) / (events["killed"] - events["first"])
+    after = (rows - events["killed rows"]) / (events["all"] - events["killed"])
+    print(f"ray, 3 nodes, 1 killed\t{rows}\t{events['all']:.1f}\t{rows / events['all']:.0f}")
+    print(f"seconds until the first part\t{events['first']:.1f}")
     print(f"rows/s with three nodes\t{steady:.0f}")
-    print(f"rows done when a node was killed\t{told['killed rows']:.0f}")
-    print(f"rows/s from then to the end\t{after:.0f}")
-    print(f"ratio of ray to local, whole command\t{seconds / told['all']:.2f}")
-    print(f"rows, ids out of place, greatest difference of vectors\t{told_of(found)}")
-    print(f"driver killed: parts, finished then, embedded again\t{list(parts.values())}")
-    print(f"rows, ids out of place, greatest difference of vectors\t{told_of(found_again)}")
+    print(f"rows done when a node was killed\t{events['killed rows']:.0f}")
+    print(f"rows/s after that\t{after:.0f}")
+    print(f"ratio of ray to local, whole command\t{seconds / events['all']:.2f}")
+    print(f"rows, ids out of place, largest difference of vectors\t{shown(differences)}")
+    print(f"driver killed: parts, finished before, embedded again\t{list(parts.values())}")
+    print(f"rows, ids out of place, largest difference of vectors\t{shown(later_differences)}")
 
 
-def told_of(found: tuple[int, int, float]) -> str:
-    return f"{found[0]}, {found[1]}, {found[2]:.1e}"
+def shown(differences: tuple[int, int, float]) -> str:
+    rows, wrong, largest = differences
+    return f"{rows}, {wrong}, {largest:.1e}"
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """The server under load, on loopback, with the load generator on the same machine.
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
-    python benchmarks/serve.py overload [MODEL]                  twice the load it can bear
+    python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
 
-MODEL is a model folder or a name of `tercet weights`, all-minilm-l6-v2 when left out. VENV is a
-virtual environment with `infinity-emb[server,torch]`; without it only our server is measured.
-Sentences are quora-dev's where TERCET_DATA points to it, else the project's own sample.
+MODEL is a model folder or a name of `tercet weights`; default: all-minilm-l6-v2. VENV is a virtual
+environment with `infinity-emb[server,torch]`; without it only our server is measured. Sentences are
+those of quora-dev if TERCET_DATA contains it, otherwise the project's own sample.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections import Counter
@@ -31,9 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tercet.data.examples import read_texts
-from tercet.data.files import find_file
-from tercet.data.sample import write_sample
+from embed import sentences
 from tercet.weights import resolve
 
 CLIENTS = 32
@@ -44,7 +41,7 @@ READY = 120.0
 
 @dataclass
 class Load:
-    """Clients that each ask again as soon as they are answered, over raw sockets."""
+    """Clients that send the next request as soon as they have an answer, over raw sockets."""
 
     port: int
     requests: list[bytes]
@@ -53,12 +50,12 @@ class Load:
     without_retry: int = 0
     lost: int = 0
     ended: bool = False
-    asked: int = 0
-    most: int | None = None
-    idle: list[Patient] = field(default_factory=list)
+    sent: int = 0
+    limit: int | None = None
+    idle: list[ClockedClient] = field(default_factory=list)
 
     async def run(self, clients: int, *, seconds: float) -> float:
-        """Ask for so long; the seconds that it took."""
+        """Send requests for this long; return the seconds that it took."""
         loop = asyncio.get_running_loop()
         began = time.perf_counter()
         connections = [
@@ -71,20 +68,20 @@ class Load:
         return time.perf_counter() - began
 
     async def run_by_clock(self, rate: float, *, seconds: float) -> None:
-        """Ask so many times a second, answered or not."""
+        """Send `rate` requests per second, answered or not."""
         loop = asyncio.get_running_loop()
         began, sent = time.perf_counter(), 0
-        opened: list[Patient] = []
+        opened: list[ClockedClient] = []
         while (now := time.perf_counter() - began) < seconds:
             for _ in range(int(now * rate) - sent):
                 sent += 1
                 if not self.idle:
-                    made = await loop.create_connection(
-                        lambda: Patient(self), "127.0.0.1", self.port
+                    _, client = await loop.create_connection(
+                        lambda: ClockedClient(self), "127.0.0.1", self.port
                     )
-                    opened.append(made[1])
-                    self.idle.append(made[1])
-                self.idle.pop().ask()
+                    opened.append(client)
+                    self.idle.append(client)
+                self.idle.pop().send()
             await asyncio.sleep(0.005)
         self.ended = True
         deadline = time.perf_counter() + 60
@@ -95,9 +92,9 @@ class Load:
 
     def next(self) -> bytes | None:
         """The next request to send; None at the end."""
-        if self.ended or (self.most is not None and self.asked >= self.most):
+        if self.ended or (self.limit is not None and self.sent >= self.limit):
             return None
-        self.asked += 1
+        self.sent += 1
         return random.choice(self.requests)
 
 
@@ -115,10 +112,10 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.ask()
+        self.send()
 
-    def ask(self) -> None:
-        # A server that goes down says which answer is its last on a connection.
+    def send(self) -> None:
+        # A server that shuts down marks its last answer on a connection.
         request = None if self.last or self.transport.is_closing() else self.load.next()
         if request is None:
             self.transport.close()
@@ -147,7 +144,7 @@ class Client(asyncio.Protocol):
             self.answered()
 
     def answered(self) -> None:
-        self.ask()
+        self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.load.lost += self.waiting
@@ -155,8 +152,8 @@ class Client(asyncio.Protocol):
             self.closed.set_result(None)
 
 
-class Patient(Client):
-    """A client that is given its requests by a clock, not by its last answer."""
+class ClockedClient(Client):
+    """A client whose requests are sent by a clock, not by its last answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -176,8 +173,8 @@ class Server:
 
     def memory(self) -> float:
         """Resident megabytes."""
-        told = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
-        line = next(line for line in told.splitlines() if line.startswith("VmRSS"))
+        status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
 
 
@@ -204,8 +201,8 @@ def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
 
 def healthy(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as told:
-            return bool(told.status == 200)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
+            return bool(response.status == 200)
     except OSError:
         return False
 
@@ -227,20 +224,8 @@ def request(path: str, body: dict[str, object]) -> bytes:
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
-def sentences() -> list[str]:
-    """Real questions where there are some."""
-    if "TERCET_DATA" in os.environ:
-        root = Path(os.environ["TERCET_DATA"])
-        (texts,) = read_texts(find_file("quora-dev.csv", (root, root / "cs224n")), ["sentence1"])
-        return texts[:SENTENCES]
-    with tempfile.TemporaryDirectory() as folder:
-        write_sample(Path(folder), rows=SENTENCES)
-        (texts,) = read_texts(Path(folder) / "quora-train.csv", ["sentence1"])
-        return texts
-
-
 def embeddings(model: Path, texts: list[str], *, inputs: int = 1) -> list[bytes]:
-    """Requests of so many sentences each, in OpenAI's form, which both servers speak."""
+    """Requests with `inputs` sentences each, for OpenAI's API, which both servers have."""
     groups = [texts[start : start + inputs] for start in range(0, len(texts), inputs)]
     return [
         request("/v1/embeddings", {"model": model.name, "input": group if inputs > 1 else group[0]})
@@ -249,7 +234,7 @@ def embeddings(model: Path, texts: list[str], *, inputs: int = 1) -> list[bytes]
 
 
 def run_load(server: Server, requests: list[bytes], seconds: float) -> tuple[float, Load]:
-    """Answers a second, after a short warm-up that is not counted."""
+    """Answers per second, after a short warm-up that is not counted."""
     asyncio.run(Load(server.port, requests).run(CLIENTS, seconds=min(5.0, seconds)))
     load = Load(server.port, requests)
     took = asyncio.run(load.run(CLIENTS, seconds=seconds))
@@ -257,7 +242,7 @@ def run_load(server: Server, requests: list[bytes], seconds: float) -> tuple[flo
 
 
 def throughput(model: Path, arguments: argparse.Namespace) -> None:
-    texts = sentences()
+    texts = sentences(SENTENCES)
     requests = embeddings(model, texts)
     servers = [
         ("tercet", ours(model, arguments.port)),
@@ -269,7 +254,7 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
     for name, command in servers:
         with serving(name, command, arguments.port) as server:
             rates[name], load = run_load(server, requests, arguments.seconds)
-            tell_load(name, rates[name], load)
+            print_load(name, rates[name], load)
     rates["offline model.embed"] = offline(model, texts)
     print(f"offline model.embed\t{rates['offline model.embed']:.0f} sentences/s")
     for name, peer in itertools.product(rates, ("infinity-emb", "offline model.embed")):
@@ -277,19 +262,23 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
             print(f"ratio of {name} to {peer}\t{rates[name] / rates[peer]:.2f}")
 
 
-def tell_load(name: str, rate: float, load: Load) -> None:
+def print_load(name: str, rate: float, load: Load) -> None:
     failed = sum(load.statuses.values()) - load.statuses[200] + load.lost
-    middle = statistics.median(load.seconds) * 1000
-    late = statistics.quantiles(load.seconds, n=100)[98] * 1000
+    p50 = statistics.median(load.seconds) * 1000
+    p99 = statistics.quantiles(load.seconds, n=100)[98] * 1000
     print(
         f"{name}\t{rate:.0f} requests/s\t{sum(load.statuses.values())} requests\t{failed} failed"
-        f"\tmedian {middle:.0f} ms\t99 % within {late:.0f} ms",
+        f"\tmedian {p50:.0f} ms\tp99 {p99:.0f} ms",
         flush=True,
     )
 
 
+def counts(load: Load) -> str:
+    return ", ".join(f"{count} x {status}" for status, count in sorted(load.statuses.items()))
+
+
 def offline(model: Path, texts: list[str]) -> float:
-    """Sentences a second of `model.embed`, in one call."""
+    """Sentences per second of `model.embed`, in one call."""
     import tercet
 
     loaded = tercet.load(model, device="cpu")
@@ -300,32 +289,33 @@ def offline(model: Path, texts: list[str]) -> float:
 
 
 def overload(model: Path, arguments: argparse.Namespace) -> None:
-    """Requests of eight sentences, twice as many a second as were answered under full load."""
-    requests = embeddings(model, sentences(), inputs=8)
+    """Requests of eight sentences, at twice the rate that was answered under full load."""
+    requests = embeddings(model, sentences(SENTENCES), inputs=8)
     with serving("tercet", ours(model, arguments.port), arguments.port) as server:
         rate, load = run_load(server, requests, min(15.0, arguments.seconds))
-        tell_load("full load", rate, load)
+        print_load("full load", rate, load)
         load = Load(server.port, requests)
         before = server.memory()
         health = asyncio.run(overloaded(load, server, 2 * rate, arguments.seconds))
         after = server.memory()
-    told = ", ".join(f"{count} x {status}" for status, count in sorted(load.statuses.items()))
     print(f"offered\t{2 * rate:.0f} requests/s for {arguments.seconds:.0f} s")
-    print(f"answers\t{told}\t{load.lost} lost\t{load.without_retry} x 429 without Retry-After")
+    print(
+        f"answers\t{counts(load)}\t{load.lost} lost\t{load.without_retry} x 429 without Retry-After"
+    )
     print(f"answered with 200\t{load.statuses[200] / arguments.seconds:.0f} requests/s")
-    print(f"/health\t{len(health)} asked\tlongest {max(health) * 1000:.0f} ms")
+    print(f"/health\t{len(health)} requests\tlongest {max(health) * 1000:.0f} ms")
     print(f"resident memory\t{before:.0f} MB before\t{after:.0f} MB after")
 
 
 async def overloaded(load: Load, server: Server, rate: float, seconds: float) -> list[float]:
-    """Load the server and ask for its health all the while; how long that took each time."""
+    """Load the server and request /health meanwhile: the seconds of each request."""
     health = Load(server.port, [b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"])
     loop = asyncio.get_running_loop()
-    probe = (await loop.create_connection(lambda: Patient(health), "127.0.0.1", server.port))[1]
+    _, probe = await loop.create_connection(lambda: ClockedClient(health), "127.0.0.1", server.port)
     work = asyncio.create_task(load.run_by_clock(rate, seconds=seconds))
     while not work.done():
         if not probe.waiting:
-            probe.ask()
+            probe.send()
         await asyncio.sleep(0.05)
     await work
     assert set(health.statuses) == {200}, health.statuses
@@ -333,7 +323,7 @@ async def overloaded(load: Load, server: Server, rate: float, seconds: float) ->
 
 
 def memory(model: Path, arguments: argparse.Namespace) -> None:
-    """Short requests of several kinds, of few texts, so that they are many."""
+    """Short requests of several kinds, with few texts, so that many fit into little time."""
     texts = ["hello", "good morning", "a dull film", "what a lovely day", "yes"]
     requests = embeddings(model, texts)
     requests += [request("/embed", {"inputs": text}) for text in texts]
@@ -342,26 +332,26 @@ def memory(model: Path, arguments: argparse.Namespace) -> None:
     with serving("tercet", ours(model, arguments.port), arguments.port) as server:
         sizes = []
         for share in (0.05, *[0.95 / 4] * 4):
-            load = Load(server.port, requests, most=int(arguments.requests * share))
+            load = Load(server.port, requests, limit=int(arguments.requests * share))
             asyncio.run(load.run(4 * CLIENTS, seconds=3600))
             sizes.append(server.memory())
-            print(f"after {load.asked} more requests\t{sizes[-1]:.1f} MB", flush=True)
+            print(f"after {load.sent} more requests\t{sizes[-1]:.1f} MB", flush=True)
     print(f"growth after the first\t{100 * (sizes[-1] / sizes[0] - 1):.1f} %")
 
 
 def drain(model: Path, arguments: argparse.Namespace) -> None:
-    requests = embeddings(model, sentences(), inputs=4)
+    requests = embeddings(model, sentences(SENTENCES), inputs=4)
     for number in range(10):
         with serving("tercet", ours(model, arguments.port), arguments.port) as server:
             load, code, took = asyncio.run(drained(server, requests, after=1.0 + 0.13 * number))
-        told = ", ".join(f"{count} x {status}" for status, count in sorted(load.statuses.items()))
-        print(f"SIGTERM {number + 1}\texit {code}\t{took:.1f} s\t{told}\t{load.lost} unanswered")
+        answers = f"{counts(load)}\t{load.lost} unanswered"
+        print(f"SIGTERM {number + 1}\texit {code}\t{took:.1f} s\t{answers}")
 
 
 async def drained(
     server: Server, requests: list[bytes], *, after: float
 ) -> tuple[Load, int, float]:
-    """End the server in the middle of its work: what the clients saw, exit code and seconds."""
+    """Stop the server under load: what the clients saw, exit code and seconds."""
     load = Load(server.port, requests)
     work = asyncio.create_task(load.run(CLIENTS, seconds=60))
     await asyncio.sleep(after)
@@ -373,7 +363,7 @@ async def drained(
     return load, code, took
 
 
-MODES: dict[str, Callable[[Path, argparse.Namespace], None]] = {
+BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
     "overload": overload,
     "memory": memory,
@@ -383,16 +373,16 @@ MODES: dict[str, Callable[[Path, argparse.Namespace], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("mode", choices=MODES, nargs="?", default="throughput")
+    parser.add_argument("benchmark", choices=BENCHMARKS, nargs="?", default="throughput")
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--port", type=int, default=8765)
     arguments = parser.parse_args()
-    given = Path(arguments.model)
-    model = given.resolve() if given.is_dir() else resolve(arguments.model)
-    MODES[arguments.mode](model, arguments)
+    folder = Path(arguments.model)
+    model = folder.resolve() if folder.is_dir() else resolve(arguments.model)
+    BENCHMARKS[arguments.benchmark](model, arguments)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Start-up: one sentence's prediction from a cold process, against sentence-transformers.
+"""Start-up: time to predict one sentence in a new process, against sentence-transformers.
 
     python benchmarks/startup.py [ENCODER]
 
-`tercet predict` answers from a sentiment head; sentence-transformers, which has no heads, only
-embeds the sentence. Processes are started in turns; files are in the system's cache.
+`tercet predict` uses a sentiment head; sentence-transformers, which has no heads, only embeds the
+sentence. Processes are started alternately; files are in the system's cache.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ def with_head(name: str, folder: Path) -> Path:
 
 def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "all-minilm-l6-v2"
-    with tempfile.TemporaryDirectory() as place:
-        model = with_head(name, Path(place) / "model")
+    with tempfile.TemporaryDirectory() as scratch:
+        model = with_head(name, Path(scratch) / "model")
         commands = {PEER: [sys.executable, "-c", ENCODE, str(model), TEXT]}
-        for form, folder in {"tercet": model, **export(model, Path(place))}.items():
+        for library, folder in {"tercet": model, **export(model, Path(scratch))}.items():
             predict = ["-m", "tercet", "predict", "sentiment", "--text", TEXT]
-            commands[form] = [sys.executable, *predict, "--model", str(folder)]
-        times: dict[str, list[float]] = {form: [] for form in commands}
+            commands[library] = [sys.executable, *predict, "--model", str(folder)]
+        times: dict[str, list[float]] = {library: [] for library in commands}
         for _ in range(RUNS + 1):
-            for form, command in commands.items():
+            for library, command in commands.items():
                 start = time.perf_counter()
                 subprocess.run(command, check=True, capture_output=True)
-                times[form].append(time.perf_counter() - start)
+                times[library].append(time.perf_counter() - start)
     # The first round fills the system's cache.
-    found = {form: statistics.median(values[1:]) for form, values in times.items()}
-    print("| contestant | seconds | times as fast as the first |")
+    medians = {library: statistics.median(values[1:]) for library, values in times.items()}
+    print("| library | seconds | speed-up over the first |")
     print("|---|---|---|")
-    for form, middle in found.items():
-        print(f"| {form} | {middle:.2f} | {found[PEER] / middle:.2f} |")
+    for library, seconds in medians.items():
+        print(f"| {library} | {seconds:.2f} | {medians[PEER] / seconds:.2f} |")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Training on a GPU: examples a second against the sentence-transformers trainer, and what gradient
-surgery, large batches and GradCache cost.
+"""Training on a GPU against the sentence-transformers trainer; gradient surgery and GradCache.
 
     python benchmarks/train.py [peer] [rate] [surgery] [cache] --data DIR [--steps N]
 
-Everything is bf16. `peer` trains the same pairs with the same loss for the same steps in both and
-scores both on dev; `rate` sets a bert-base shape at 32,768 tokens a step against this GPU's own
-matrix products; `surgery` sets PCGrad beside the plain sum, and the usual way of doing it; `cache`
-sets GradCache at 4,096 triples beside batches of 256.
+Everything is bf16. `peer` trains the same pairs with the same loss and steps in both libraries and
+scores both on dev. `rate` compares a bert-base shape at 32,768 tokens per step with this GPU's own
+matrix products. `surgery` compares PCGrad with the plain sum and with conventional PCGrad. `cache`
+compares GradCache at 4,096 triples with batches of 256.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ BASE = {"width": 768, "layers": 12, "heads": 12, "feed_forward": 3072}
 
 
 def pairs_recipe(encoder: str, *, steps: int) -> Recipe:
-    """Cosines of duplicates are to be 1, of others 0: the peer's CosineSimilarityLoss."""
+    """The target cosine is 1 for duplicates, else 0: the peer's CosineSimilarityLoss."""
     return Recipe.from_tree(
         {
             "name": "benchmark",
@@ -88,7 +87,7 @@ def pairs_recipe(encoder: str, *, steps: int) -> Recipe:
 
 
 class Clock(Silent):
-    """Notes when steps were done."""
+    """Records when steps were done."""
 
     def __init__(self) -> None:
         self.marks: list[tuple[float, int]] = []
@@ -101,7 +100,7 @@ class Clock(Silent):
         self.marks.append((time.perf_counter(), self.marks[-1][1] + rows))
 
     def rates(self) -> tuple[float, float]:
-        """Rows a second: from the first step on, and over the second half."""
+        """Rows per second: from the first step, and over the second half."""
         whole = _rate(self.marks[0], self.marks[-1])
         return whole, _rate(self.marks[len(self.marks) // 2], self.marks[-1])
 
@@ -120,11 +119,11 @@ def ours(encoder: str, data: Path, *, steps: int, folder: Path) -> dict[str, flo
 
 
 def quora(data: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str], list[float]]:
-    """First and second questions and labels, bad rows left out."""
+    """First and second questions and labels, without bad rows."""
     task = pairs_recipe("any", steps=1).tasks["pairs"]
-    found = read_examples(task, split, data)
-    assert found.labels is not None
-    return *found.texts, found.labels.tolist()
+    examples = read_examples(task, split, data)
+    assert examples.labels is not None
+    return *examples.texts, examples.labels.tolist()
 
 
 def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, float]:
@@ -137,7 +136,7 @@ def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, f
     from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
     from transformers import TrainerCallback
 
-    # Whatever the file holds: training in its half precision would not be the same work.
+    # In float32 whatever the file has: training in half precision would not be the same work.
     model = SentenceTransformer(str(encoder), device="cuda", model_kwargs={"dtype": torch.float32})
     first, second, labels = quora(data, "train")
     rows = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": labels})
@@ -182,19 +181,19 @@ def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, f
 def against_the_peer(encoder: str, data: Path, *, steps: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = resolve(encoder)
-        found = {
+        results = {
             "tercet": ours(encoder, data, steps=steps, folder=Path(folder) / "ours"),
             "sentence-transformers": peers(path, data, steps=steps, folder=Path(folder) / "peer"),
         }
     ratios = {
-        key: found["tercet"][key] / found["sentence-transformers"][key]
+        key: results["tercet"][key] / results["sentence-transformers"][key]
         for key in ("rows/s", "settled")
     }
-    return {"encoder": encoder, "steps": steps, **found, "ratio": ratios}
+    return {"encoder": encoder, "steps": steps, **results, "ratio": ratios}
 
 
 def seconds_of(run: Callable[[], object], *, runs: int = 10) -> float:
-    """The median time of a call on the GPU, after two that warm it up."""
+    """The median time of a call on the GPU, after two warm-up calls."""
     times = []
     for number in range(runs + 2):
         torch.cuda.synchronize()
@@ -207,7 +206,7 @@ def seconds_of(run: Callable[[], object], *, runs: int = 10) -> float:
 
 
 def matmul_rate() -> float:
-    """Operations a second of a large bf16 product."""
+    """Operations per second of a large bf16 product."""
     size = 8192
     a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     return 2 * size**3 / seconds_of(lambda: a @ b)
@@ -226,13 +225,13 @@ def random_tokens(rows: int, length: int) -> Tokens:
 
 
 def rate() -> dict[str, Any]:
-    """Forward and backward at 32,768 tokens a step, against this GPU's matrix products."""
+    """Forward and backward at 32,768 tokens per step, compared with this GPU's matrix products."""
     ceiling = matmul_rate()
     encoder = Encoder(base_shape()).cuda().train()
     for parameter in encoder.parameters():
         parameter.grad = torch.zeros_like(parameter)
     layers = FusedEncoder(encoder)
-    found: dict[str, Any] = {"matmul TFLOP/s": ceiling / 1e12}
+    results: dict[str, Any] = {"matmul TFLOP/s": ceiling / 1e12}
     for length in (32, 64, 128):
         tokens = DeviceTokens.from_host(
             random_tokens(32_768 // length, length), torch.device("cuda")
@@ -249,8 +248,9 @@ def rate() -> dict[str, Any]:
         attention = 4 * length * encoder.config.width * encoder.config.layers
         work = 3 * 32_768 * (2 * weights + attention)
         took = seconds_of(step)
-        found[f"{length} tokens a row"] = {"ms": 1e3 * took, "of matmul": work / took / ceiling}
-    return found
+        key = f"{length} tokens per row"
+        results[key] = {"ms": 1e3 * took, "of matmul": work / took / ceiling}
+    return results
 
 
 def together(encoder: str, *, surgery: str | None) -> Recipe:
@@ -260,7 +260,7 @@ def together(encoder: str, *, surgery: str | None) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Stepper:
-    """A recipe's first stage, ready to step, on memory that nothing before has a part in."""
+    """The first stage of a recipe, ready to step, with memory statistics reset."""
 
     plan: StagePlan
     backward: Backward
@@ -268,7 +268,7 @@ class Stepper:
 
     @classmethod
     def prepare(cls, recipe: Recipe, data: Path) -> Stepper:
-        forget()
+        free_memory()
         world = World.join("cuda")
         losses = prepare(recipe, data=data, world=world, listener=Silent()).losses(world)
         network = losses.network
@@ -284,21 +284,21 @@ class Stepper:
         return cls(plan, backward, Update(network, stage.optimiser, rows=rows, after=after))
 
 
-def forget() -> None:
-    """Give back what earlier measurements took, their reference cycles too."""
+def free_memory() -> None:
+    """Free the memory of earlier measurements, including reference cycles."""
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
 
 
-def alone(measure: Callable[..., Measured], *given: object, **named: object) -> Measured:
-    """What a function measures in a process of its own, whose memory nothing before has used."""
+def alone(measure: Callable[..., Measured], *arguments: object, **named: object) -> Measured:
+    """Call a function in a process of its own, with fresh GPU memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure, *given, **named).result()
+        return pool.submit(measure, *arguments, **named).result()
 
 
 def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, float]:
-    """Seconds a step and peak bytes of three tasks at once, settled."""
+    """Seconds per step and peak bytes of three tasks together, once settled."""
     ready = Stepper.prepare(together(encoder, surgery=surgery), data)
 
     def step(number: int) -> None:
@@ -306,8 +306,8 @@ def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, f
         ready.backward(draws, step=number)
         ready.update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
 
-    # Only the first steps draw all three tasks: small data sets end early. They are gone through
-    # until every shape has been captured, and then timed.
+    # Only the first steps draw all three tasks: small data sets end early. They are repeated until
+    # every shape has been captured, and then timed.
     shared = 90
     took = []
     for _ in range(6):
@@ -320,8 +320,8 @@ def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, f
     return median(took[3:]), float(torch.cuda.max_memory_allocated())
 
 
-def usual_surgery(encoder: str, data: Path) -> tuple[float, float]:
-    """The same with a graph kept for each task and gradients copied out into vectors."""
+def conventional_surgery(encoder: str, data: Path) -> tuple[float, float]:
+    """The same with a retained graph per task and gradients copied into vectors."""
     recipe = together(encoder, surgery="pcgrad")
     world = World.join("cuda")
     losses = prepare(recipe, data=data, world=world, listener=Silent()).losses(world)
@@ -361,29 +361,29 @@ def flat_gradient(parameters: Sequence[Tensor]) -> Tensor:
 
 
 def pcgrad(vectors: Sequence[Tensor]) -> Tensor:
-    found = []
+    projections = []
     for number, vector in enumerate(vectors):
-        moved = vector.clone()
+        projected = vector.clone()
         for other in np.random.permutation(len(vectors)):
-            if other != number and (inner := torch.dot(moved, vectors[other])) < 0:
-                moved -= inner / vectors[other].square().sum() * vectors[other]
-        found.append(moved)
-    return torch.stack(found).sum(0)
+            if other != number and (inner := torch.dot(projected, vectors[other])) < 0:
+                projected -= inner / vectors[other].square().sum() * vectors[other]
+        projections.append(projected)
+    return torch.stack(projections).sum(0)
 
 
 def surgery(encoder: str, data: Path) -> dict[str, Any]:
-    found = {
+    measured = {
         "sum": alone(steps_of, encoder, data, surgery=None),
         "surgery": alone(steps_of, encoder, data, surgery="pcgrad"),
-        "usual surgery": alone(usual_surgery, encoder, data),
+        "conventional surgery": alone(conventional_surgery, encoder, data),
     }
     shown: dict[str, Any] = {
-        name: {"ms a step": 1e3 * took, "peak GB": peak / 1e9}
-        for name, (took, peak) in found.items()
+        name: {"ms per step": 1e3 * took, "peak GB": peak / 1e9}
+        for name, (took, peak) in measured.items()
     }
-    for name in ("surgery", "usual surgery"):
+    for name in ("surgery", "conventional surgery"):
         shown[f"{name} / sum"] = [
-            one / other for one, other in zip(found[name], found["sum"], strict=True)
+            value / base for value, base in zip(measured[name], measured["sum"], strict=True)
         ]
     return {"encoder": encoder, **shown}
 
@@ -414,7 +414,7 @@ def triples_recipe(encoder: str, *, batch: int, chunk: int | None) -> Recipe:
 def gradient_of(
     encoder: str, data: Path, *, batch: int, chunk: int | None
 ) -> tuple[Tensor, float, float]:
-    """The gradient of a first step, its peak bytes and the seconds of a further one."""
+    """The gradient of the first step, peak bytes, and the seconds per later step."""
     ready = Stepper.prepare(triples_recipe(encoder, batch=batch, chunk=chunk), data)
     ready.backward(ready.plan.draws(0), step=0)
     gradient = ready.backward.rows.rows[0].clone().cpu()
@@ -440,7 +440,7 @@ def cache(encoder: str, data: Path) -> dict[str, Any]:
         "encoder": encoder,
         "peak GB at 256, 4096, 16384": [small / 1e9, large / 1e9, larger / 1e9],
         "peak of 4096 / 256": large / small,
-        "seconds a step at 4096": took,
+        "seconds per step at 4096": took,
         "gradient at 512, relative difference": float((whole - parts).norm() / whole.norm()),
     }
 
@@ -450,24 +450,24 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=["peer", "rate", "surgery", "cache"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=600)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"tercet {tercet.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
     with tempfile.TemporaryDirectory() as folder:
         shape = Path(folder) / "bert-base-shape"
         Tokenizer.load(resolve("all-minilm-l6-v2")).save(shape)
         torch.manual_seed(0)
         save_encoder(Encoder(base_shape()), shape)
-        for part in given.parts:
-            found = {
+        for part in arguments.parts:
+            result = {
                 "peer": lambda: [
-                    against_the_peer(name, given.data, steps=given.steps)
+                    against_the_peer(name, arguments.data, steps=arguments.steps)
                     for name in ("all-minilm-l6-v2", str(shape))
                 ],
                 "rate": rate,
-                "surgery": lambda: surgery(str(shape), given.data),
-                "cache": lambda: cache(str(shape), given.data),
+                "surgery": lambda: surgery(str(shape), arguments.data),
+                "cache": lambda: cache(str(shape), arguments.data),
             }[part]()
-            print(json.dumps({part: found}, indent=1), flush=True)
+            print(json.dumps({part: result}, indent=1), flush=True)
 
 
 if __name__ == "__main__":

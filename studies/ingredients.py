@@ -1,12 +1,12 @@
-"""What each ingredient of tercet/base and tercet/small gives: the recipe without it, same steps.
+"""What each ingredient of tercet/base and tercet/small contributes: the recipe without it.
 
     python studies/ingredients.py base|small --data DIR --out DIR [--steps N] [--jobs N]
         [--teachers FOLDER...] [--only NAME...]
 
-Every variant is trained in a process of its own, `jobs` at once, with the recipe's own seed, and
-scored on dev; finished ones are not trained again, and one that fails is a row. The steps are the
-recipe's unless said; learning rates fall over them as over the recipe's own. Where a task is left
-out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all.
+Every variant is trained in a process of its own, `jobs` at a time, with the recipe's own seed, and
+scored on dev. Finished variants are not trained again; a failed one is a row of the table. The
+number of steps is the recipe's by default; learning rates decay over these steps. If a task is left
+out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all scores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMNS = [
     ("similarity", "cross"),
     ("similarity", "bi"),
 ]
-WHOLE = "all of it"
+WHOLE = "full recipe"
 
 
 def without_task(name: str) -> Edit:
@@ -52,7 +52,7 @@ def without_r_drop(tree: Tree) -> None:
             task.get(mode, {}).pop("r_drop", None)
 
 
-def with_usual_dropout(tree: Tree) -> None:
+def with_default_dropout(tree: Tree) -> None:
     for key in ("dropout", "attention_dropout"):
         del tree["encoder"][key]
 
@@ -79,7 +79,7 @@ def with_one_teacher(tree: Tree) -> None:
 
 
 def with_labels_alone(tree: Tree) -> None:
-    """No teacher at all: what has no labels of its own goes too."""
+    """No teacher at all; tasks without labels of their own are removed too."""
     for name, task in list(tree["tasks"].items()):
         if task.get("teacher", {}).get("weight") == 1.0:
             without_task(name)(tree)
@@ -93,22 +93,22 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no R-Drop": without_r_drop,
         "no average of weights": without_average,
         "no prior": without_prior,
-        "grades weigh no more": with_plain_grades,
+        "no extra weight for grades": with_plain_grades,
         "linear bi head": with_linear_bi_head,
     },
     "small": {
         "no teacher": with_labels_alone,
-        "one teacher for three": with_one_teacher,
+        "one teacher instead of three": with_one_teacher,
         "no phrases": without_task("phrases"),
         "no sentences of reviews": without_task("reviews"),
-        "no pairs of near questions": without_task("questions"),
-        "no further duplicates": without_task("duplicates"),
-        "no near pairs of STS's sentences": without_task("joined"),
+        "no nearest pairs of questions": without_task("questions"),
+        "no additional duplicates": without_task("duplicates"),
+        "no nearest pairs of STS's sentences": without_task("joined"),
         "no NLI pairs": without_task("nli"),
         "no pairs of plain sentences": without_task("made"),
-        "vectors not kept close": without_task("vectors"),
+        "no teacher for vectors": without_task("vectors"),
         "no average of weights": without_average,
-        "usual dropout": with_usual_dropout,
+        "default dropout": with_default_dropout,
         "no prior": without_prior,
     },
 }
@@ -121,24 +121,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--teachers", nargs="+", help="model folders, for those of the recipe")
-    parser.add_argument("--only", nargs="+", help="which ingredients; all when left out")
-    chosen = parser.parse_args()
-    edits: dict[str, Edit] = {WHOLE: lambda tree: None, **EDITS[chosen.recipe]}
-    names = [WHOLE, *chosen.only] if chosen.only else list(edits)
-    base = tomllib.loads(find_bundled(f"tercet/{chosen.recipe}").text)
-    prepare(base, steps=chosen.steps, teachers=chosen.teachers)
+    parser.add_argument(
+        "--teachers", nargs="+", help="model folders instead of the recipe's teachers"
+    )
+    parser.add_argument("--only", nargs="+", help="names of ingredients; default: all")
+    arguments = parser.parse_args()
+    out = arguments.out
+    edits: dict[str, Edit] = {WHOLE: lambda tree: None, **EDITS[arguments.recipe]}
+    names = [WHOLE, *arguments.only] if arguments.only else list(edits)
+    base = tomllib.loads(find_bundled(f"tercet/{arguments.recipe}").text)
+    prepare(base, steps=arguments.steps, teachers=arguments.teachers)
     variants = {name: edited(base, edits[name]) for name in names}
-    ended = train_all(variants, data=chosen.data, out=chosen.out, jobs=chosen.jobs)
-    found = {
-        name: read_summary(chosen.out, name)["dev"] if done else None
-        for name, done in ended.items()
+    finished = train_all(variants, data=arguments.data, out=out, jobs=arguments.jobs)
+    results = {
+        name: read_summary(out, name)["dev"] if done else None for name, done in finished.items()
     }
     steps = base["stages"][0]["steps"]
-    document = {"recipe": base["name"], "steps": steps, "dev": found}
-    (chosen.out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    document = {"recipe": base["name"], "steps": steps, "dev": results}
+    (out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     print(f"{base['name']}, {steps} steps\n")
-    print(table(found))
+    print(table(results))
 
 
 def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> None:
@@ -155,12 +157,12 @@ def edited(base: Tree, edit: Edit) -> Tree:
     return tree
 
 
-def table(found: dict[str, Tree | None]) -> str:
+def table(results: dict[str, Tree | None]) -> str:
     heads = [f"{task} {mode}" for task, mode in COLUMNS]
     lines = ["| | " + " | ".join([*heads, "mean"]) + " |", "|---" * (len(heads) + 2) + "|"]
-    whole = figures(found[WHOLE] or {})
-    for name, dev in found.items():
-        own = figures(dev or {})
+    whole = metrics(results[WHOLE] or {})
+    for name, dev in results.items():
+        own = metrics(dev or {})
         if dev is None:
             cells = ["failed"] * len(own)
         elif name == WHOLE:
@@ -171,8 +173,8 @@ def table(found: dict[str, Tree | None]) -> str:
     return "\n".join(lines)
 
 
-def figures(dev: Tree) -> list[float]:
-    """Each column's figure, and the mean over the tasks in their most exact mode."""
+def metrics(dev: Tree) -> list[float]:
+    """The metric of each column, and the mean over the tasks in their most accurate mode."""
     columns = [
         next(iter(dev.get(task, {}).get(mode, {}).values()), math.nan) for task, mode in COLUMNS
     ]

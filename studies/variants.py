@@ -1,4 +1,4 @@
-"""Variants of a recipe, each trained by `tercet train` in a process of its own, some at once."""
+"""Train variants of a recipe, each by `tercet train` in its own process, several at a time."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Tree = dict[str, Any]
 
 
 def train_all(variants: dict[str, Tree], *, data: Path, out: Path, jobs: int) -> dict[str, bool]:
-    """Train recipes by their names into `run_folder`s; whether each came to its end.
+    """Train recipes by name into their `run_folder`; returns which of them finished.
 
-    Those that are done are not trained again, those that were interrupted go on.
+    Finished runs are not trained again; interrupted ones are resumed.
     """
     environment = shared_environment(min(jobs, len(variants)))
     with ThreadPoolExecutor(jobs) as pool:
-        works = {
+        runs = {
             name: pool.submit(
                 _train, tree, data=data, folder=out / _file_name(name), environment=environment
             )
             for name, tree in variants.items()
         }
-        return {name: work.result() for name, work in works.items()}
+        return {name: run.result() for name, run in runs.items()}
 
 
 def run_folder(out: Path, name: str) -> Path:
@@ -46,12 +46,12 @@ def _file_name(name: str) -> str:
 
 
 def _train(tree: Tree, *, data: Path, folder: Path, environment: dict[str, str]) -> bool:
-    """Train one recipe; what it says goes to log.txt."""
+    """Train one recipe, with its output in log.txt."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "recipe.toml"
     recipe.write_text(tomli_w.dumps(tree), "utf-8")
     command = [sys.executable, "-m", "tercet", "train", str(recipe), "--resume"]
     command += ["--data", str(data), "--out", str(folder / "run")]
     with (folder / "log.txt").open("wb") as log:
-        ended = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
-    return ended.returncode == 0
+        process = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
+    return process.returncode == 0

@@ -186,3 +186,197 @@ def save_tokenizer(
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
     (folder / "special_tokens_map.json").write_text(json.dumps(special), "utf-8")
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
+
+
+ROWS = 60
+
+
+def make_answers(
+    task: str,
+    mode: str,
+    labels: Any,
+    predictions: Any,
+    *,
+    classes: list[str] | None = None,
+    **fields: Any,
+) -> Any:
+    """Answers with the metrics of their predictions."""
+    import numpy as np
+
+    from tercet.evaluate.answers import Answers
+    from tercet.evaluate.bootstrap import estimates
+    from tercet.evaluate.calibration import measure_calibration
+    from tercet.evaluate.metrics import classification_metrics, grade_metrics
+
+    labels = np.asarray(labels)
+    predictions = np.asarray(predictions, np.float64)
+    if classes is not None:
+        predictions = predictions.reshape(len(labels), len(classes))
+    values = (grade_metrics if classes is None else classification_metrics)(labels, predictions)
+    fields.setdefault("metrics", estimates(values, labels, predictions, 1))
+    return Answers(
+        task=task,
+        mode=mode,
+        metric="pearson" if classes is None else "accuracy",
+        classes=classes,
+        labels=labels,
+        predictions=predictions,
+        calibration=None if classes is None else measure_calibration(labels, predictions),
+        **fields,
+    )
+
+
+def make_task(*modes: Any, file: str = "dev.csv") -> Any:
+    from tercet.evaluate.suites.tasks import TaskResult
+
+    first = modes[0]
+    by_mode = {answers.mode: answers for answers in modes}
+    return TaskResult(len(first.labels), [], [file], first.metric, first.classes, by_mode)
+
+
+def make_texts() -> dict[str, tuple[list[str], ...]]:
+    words = [
+        "a",
+        "quiet",
+        "film",
+        "about",
+        "nothing",
+        "that",
+        "stays",
+        "with",
+        "you",
+        "for",
+        "a",
+        "very",
+        "long",
+        "time",
+    ]
+    first = [f"{' '.join(words[: 2 + row % 12])} {row}" for row in range(ROWS)]
+    second = [text.upper() for text in first]
+    return {"sentiment": (first,), "paraphrase": (first, second), "similarity": (first, second)}
+
+
+def make_tasks(skill: float, seed: int, texts: dict[str, tuple[list[str], ...]]) -> Any:
+    import numpy as np
+
+    from tercet.evaluate.suites.tasks import TasksResult
+
+    truth, noise = np.random.default_rng(7), np.random.default_rng(seed)
+    classes, pairs = truth.integers(0, 3, ROWS), truth.integers(0, 2, ROWS)
+    grades = truth.uniform(0, 5, ROWS)
+    scores = noise.normal(size=(ROWS, 3)) + 2.0 * skill * np.eye(3)[classes]
+    likely = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    same = 1 / (1 + np.exp(-noise.normal(size=ROWS) - skill * (2 * pairs - 1)))
+    both = np.stack([1 - same, same], axis=1)
+    predicted = np.clip(skill * grades + noise.normal(size=ROWS), 0, 5)
+    names = ["negative", "neutral", "positive"], ["different", "paraphrase"]
+    answers = [
+        make_answers(
+            "sentiment",
+            "single",
+            classes,
+            likely,
+            classes=names[0],
+            texts=texts.get("sentiment", ()),
+        ),
+        make_answers(
+            "paraphrase", "bi", pairs, both, classes=names[1], texts=texts.get("paraphrase", ())
+        ),
+        make_answers("similarity", "bi", grades, predicted, texts=texts.get("similarity", ())),
+    ]
+    tasks = {each.task: make_task(each, file=f"{each.task}-dev.csv") for each in answers}
+    return TasksResult(tasks, {"mean": 0.7, "mean-shifted": 0.75})
+
+
+def make_evaluation(
+    name: str = "model",
+    *,
+    skill: float = 1.0,
+    seed: int = 0,
+    texts: dict[str, tuple[list[str], ...]] | None = None,
+    suites: dict[str, Any] | None = None,
+) -> Any:
+    """skill: how closely predictions follow the labels"""
+    from tercet.evaluate.evaluation import Evaluation
+
+    texts = make_texts() if texts is None else texts
+    return Evaluation(
+        model={
+            "name": name,
+            "encoder": "tiny",
+            "recipe": "tercet/demo",
+            "width": 32,
+            "tasks": ["sentiment", "paraphrase", "similarity"],
+        },
+        data="sample",
+        versions={"tercet": "0.1.0", "torch": "2.13.0"},
+        machine={"device": "cpu", "gpu": None, "threads": 2},
+        seconds=1.5,
+        suites={"tasks": make_tasks(skill, seed, texts), **(suites or {})},
+    )
+
+
+def make_suites(missing: list[Any] | None = None) -> dict[str, Any]:
+    """Results of the suites beyond `tasks`."""
+    import numpy as np
+
+    from tercet.evaluate.metrics import Estimate
+    from tercet.evaluate.suites.geometry import GeometryResult, Projection, Spectrum
+    from tercet.evaluate.suites.robustness import ChangeResult, Example, RobustnessResult
+    from tercet.evaluate.suites.robustness.word_order import OrderResult
+    from tercet.evaluate.suites.sts import SetResult, StsResult
+    from tercet.evaluate.suites.transfer import TransferResult, TransfersResult
+
+    half, none = Estimate(0.5, (0.4, 0.6)), Estimate(None)
+    grades, cosines = np.array([0.0, 1.0, 4.0, 5.0]), np.array([0.1, 0.2, 0.9, 0.8])
+    whole = SetResult(0, half, none, grades, cosines)
+    fewer = SetResult(0, half, none, grades[:3], cosines[:3])
+    example = Example(("It is.",), ("It is not.",), 0, 2)
+    change = ChangeResult(10, False, "accuracy", 0.9, 0.8, 0.3, [example])
+    order = OrderResult(10, half, 0.75, 4, None, {"lexical_overlap": 0.9})
+    points = np.array([[row % 7, row % 5] for row in range(40)], float)
+    texts = [f"sentence {row}" for row in range(40)]
+    plane = Projection(points, texts, ["sentiment", "paraphrase"] * 20, [0.3, 0.2])
+    return {
+        "sts": StsResult(
+            {"STS12": whole, "STS-B": whole}, {"STS12": whole, "STS-B": fewer}, missing or []
+        ),
+        "transfer": TransfersResult({"MR": TransferResult(10, {"accuracy": half}, [1.0])}),
+        "robustness": RobustnessResult(
+            {"PAWS": {"paraphrase": {"bi": order}}},
+            {"sentiment": {"single": {"negation": change}}},
+            {"sentiment": ["negative", "neutral", "positive"]},
+        ),
+        "geometry": GeometryResult(
+            0.2, -2.0, None, 40, Spectrum(np.array([0.5, 0.3, 0.2]), 2.8), plane
+        ),
+    }
+
+
+@pytest.fixture
+def answers() -> Any:
+    """Makes answers with the metrics of their predictions."""
+    return make_answers
+
+
+@pytest.fixture
+def task() -> Any:
+    """Makes a task's result of answers, one per mode."""
+    return make_task
+
+
+@pytest.fixture
+def evaluation() -> Any:
+    """Makes evaluations by hand."""
+    return make_evaluation
+
+
+@pytest.fixture
+def suites() -> Any:
+    """Makes results of the suites beyond `tasks`."""
+    return make_suites
+
+
+@pytest.fixture
+def texts() -> dict[str, tuple[list[str], ...]]:
+    return make_texts()

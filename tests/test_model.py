@@ -161,7 +161,7 @@ def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
     ("call", "told"),
     [
         (lambda model: model.embed("one string"), "a list of sentences"),
-        (lambda model: model.embed(["fine", None]), "each a string, but was given None"),
+        (lambda model: model.embed(["fine", None]), "each a string, not None"),
         (lambda model: model.sentiment([("a", "b")]), "each a string"),
         (lambda model: model.paraphrase("ab"), "a list of pairs"),
         (lambda model: model.paraphrase(["ab"]), "pairs of two sentences"),
@@ -170,7 +170,7 @@ def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
         (lambda model: model.similarity(PAIRS, mode="cross"), "no mode `cross`, only bi"),
         (lambda model: model.predict("sentiment", ["a"], "bi"), "no mode `bi`, only single"),
         (lambda model: model.predict("mood", ["a"]), "sentiment, paraphrase, similarity"),
-        (lambda model: model.predict("shape", PAIRS), "shapes vectors and has no head"),
+        (lambda model: model.predict("shape", PAIRS), "trains vectors and has no head"),
     ],
 )
 def test_a_wrong_call_is_told_in_one_sentence(model: Model, call, told: str) -> None:
@@ -201,7 +201,7 @@ def test_load_needs_a_model(
     for source, told in [
         (None, "give a model folder"),
         (file, "is a file"),
-        (tmp_path, "is no model"),
+        (tmp_path, "is not a model"),
     ]:
         with pytest.raises(TercetError, match=told):
             tercet.load(source)

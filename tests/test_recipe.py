@@ -173,14 +173,14 @@ def test_later_overrides_win() -> None:
         ("=3", "KEY=VALUE"),
         ("a..b=3", "KEY=VALUE"),
         ("encoder.name.x=1", "`name` is a value and has no keys"),
-        ("encoder.name.x.y=1", "lies inside a value"),
-        ("stages.2.steps=1", "`2` is no number from 0 to 1 nor one of the names first, sec"),
-        ("stages.third.steps=1", "`third` is no number"),
+        ("encoder.name.x.y=1", "is inside a value"),
+        ("stages.2.steps=1", "`2` is not a number from 0 to 1 nor one of the names first, sec"),
+        ("stages.third.steps=1", "`third` is not a number"),
     ],
 )
 def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> None:
     sentence = mistake(override)
-    assert sentence.startswith(f"--set {override}: ")
+    assert sentence.startswith(f"`overrides` {override}: ")
     assert told in sentence
 
 
@@ -208,12 +208,15 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("stages.0.schedule.weights={contrast=1}", "no meaning for kind `round-robin`"),
         ("stages.1.schedule.order=['sentiment']", "no meaning for kind `together`"),
         ("stages.0.schedule.steps_per_epoch=5", "no meaning for kind `round-robin`"),
-        ("stages.0.freeze=['layer.1']", "'layer.1' is no part"),
+        ("stages.0.freeze=['layer.1']", "'layer.1' cannot be frozen"),
         ("stages.0.tasks=['contrst']", "names task `contrst`"),
         ("stages.0.tasks=['contrst']", "did you mean `contrast`?"),
         ("stages.0.freeze=['heads.sentment']", "did you mean `sentiment`?"),
-        ("evaluation.score=best", "evaluation.score 'best' is none of"),
-        ("evaluation.score=contrast.pearson", "evaluation.score 'contrast.pearson' is none of"),
+        ("evaluation.score=best", "evaluation.score 'best' should be one of"),
+        (
+            "evaluation.score=contrast.pearson",
+            "'contrast.pearson' should be one of",
+        ),
         ("tasks.similarity.range=[5, 0]", "must go from low to high"),
         ("tasks.similarity.labels=['a', 'b']", "not both"),
         ("tasks.similarity.metric=accuracy", "use one of pearson, spearman"),
@@ -368,3 +371,16 @@ def test_headers_and_keys_give_the_same_figures(bundle: Any) -> None:
     assert {words.get(word, word): float(value) for word, value in figures} == (
         recipe.published or {}
     )
+
+
+def test_finding_a_bundled_recipe_reads_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = []
+    read_text = Path.read_text
+
+    def record(self: Path, *arguments: Any) -> str:
+        files.append(self.name)
+        return read_text(self, *arguments)
+
+    monkeypatch.setattr(Path, "read_text", record)
+    assert find_bundled("tercet/demo").parse().name == "tercet/demo"
+    assert files == ["demo.toml"]

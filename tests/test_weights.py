@@ -195,7 +195,7 @@ def test_a_hub_that_never_answers_is_given_up_soon(index, monkeypatch):
 def test_a_name_that_can_be_nothing_lists_what_it_could_be(index, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.txt").write_text("")
-    with pytest.raises(TercetError, match="give a folder of weights, a hub id"):
+    with pytest.raises(TercetError, match="use a folder of weights, a hub id"):
         weights.resolve(name)
 
 

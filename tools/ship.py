@@ -2,9 +2,9 @@
 
     python tools/ship.py RUN [FOLDER]
 
-FOLDER is where the package looks for the model that `tercet.load()` gives. Weights are read as fp32
-again, here and by other libraries: config.json goes on saying so. What the model's own card cannot
-know stands in card.md and is added to it.
+FOLDER defaults to the place of the model that `tercet.load()` returns. Tercet and other libraries
+read the weights as fp32, which config.json still states. card.md is appended to the model's own
+card.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from tercet.model import SHIPPED_FOLDER, load
 from tercet.nn.folder import save_tensors
 
-MOST_BYTES = 48_000_000
+MAX_BYTES = 48_000_000
 CARD = Path(__file__).with_name("card.md")
 
 
@@ -29,13 +29,13 @@ def main() -> None:
     card = folder / "README.md"
     card.write_text(f"{card.read_text('utf-8')}\n{CARD.read_text('utf-8')}", "utf-8")
     sizes = [halve(file) for file in sorted(folder.rglob("*.safetensors"))]
-    if sum(sizes) > MOST_BYTES:
-        raise SystemExit(f"{folder}: weights of {sum(sizes):,} bytes, and {MOST_BYTES:,} at most.")
-    print(f"{folder}: weights of {sum(sizes):,} bytes")
+    if sum(sizes) > MAX_BYTES:
+        raise SystemExit(f"{folder}: {sum(sizes):,} bytes of weights; the limit is {MAX_BYTES:,}.")
+    print(f"{folder}: {sum(sizes):,} bytes of weights")
 
 
 def halve(file: Path) -> int:
-    """Write a file's numbers in fp16; its size then."""
+    """Rewrite a file in fp16; returns its new size."""
     tensors = load_file(file)
     halved = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
     save_tensors(halved, file)

@@ -5,35 +5,37 @@
     model = tercet.load("runs/best/model")
     model.embed(["a sentence"])
 
-Importing this is cheap: torch and the rest come in when a name that needs them is first used.
+Importing this is fast: torch is imported when a name that needs it is first used.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
     from tercet.model import Model, load
+    from tercet.plugins import register
     from tercet.recipe import Recipe
     from tercet.search.index import Index
 
 __version__ = "0.1.0"
-__all__ = ["Index", "Model", "Recipe", "TercetError", "__version__", "load"]
 
 _HOMES = {
     "Index": "tercet.search.index",
     "Model": "tercet.model",
     "Recipe": "tercet.recipe",
     "load": "tercet.model",
+    "register": "tercet.plugins",
 }
+__all__ = ["Index", "Model", "Recipe", "TercetError", "__version__", "load", "register"]
 
-# Hidden from type checkers, which would take any attribute for real.
+# Hidden from type checkers, which would accept any attribute.
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_HOMES[name]), name)
@@ -42,4 +44,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -9,10 +9,14 @@ class TercetError(Exception):
 
 
 class ArgumentError(TercetError):
-    """A wrong argument. Its sentence names arguments in backticks, such as `out`.
+    """A wrong argument.
 
-    The command line replaces these names by its flags.
+    arguments: those that the sentence names in backticks; the command line writes its flags instead
     """
+
+    def __init__(self, sentence: str, *arguments: str) -> None:
+        super().__init__(sentence)
+        self.arguments = arguments
 
 
 class ReportedElsewhereError(TercetError):

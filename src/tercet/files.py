@@ -1,1 +1,195 @@
-"""Files and folders: atomic replacement, JSON, sha256, and the cache folder."""
+"""Files and folders that are replaced whole, JSON, checksums, and the cache folder."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from tercet.errors import TercetError
+
+_TEMPORARY, _REPLACED = ".tercet-tmp", ".tercet-old"
+# What systems answer that cannot sync a folder.
+_NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.EACCES, errno.EISDIR)
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path; the file written there replaces `path` when the block ends.
+
+    After an error or a kill `path` is as it was before.
+    """
+    with _scratch_folder(path) as scratch:
+        writing = scratch / path.name
+        yield writing
+        _sync(writing)
+        writing.replace(path)
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def replace_folder(path: Path, *, overwrite: bool = True) -> Iterator[Path]:
+    """Give a temporary folder that replaces `path` when the block ends.
+
+    After an error `path` is as it was before. A kill leaves the old folder or the new one, or, in
+    the instant between two renames, the old one under a hidden name ending in `.tercet-old`.
+
+    overwrite: if false, a folder with content at `path` is a FileExistsError
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _scratch_folder(path) as scratch:
+        writing = scratch / path.name
+        writing.mkdir()
+        yield writing
+        for content in writing.rglob("*"):
+            if content.is_dir():
+                _sync_folder(content)
+            else:
+                _sync(content)
+        _sync_folder(writing)
+        if overwrite:
+            _swap(writing, path, replaced=scratch.with_suffix(_REPLACED))
+        else:
+            _rename_new(writing, path)
+        _sync_folder(path.parent)
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether this is a file or folder that a writer has not finished."""
+    return path.name.startswith(".") and path.name.endswith(_TEMPORARY)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with replace_file(path) as writing:
+        writing.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, content: Any) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise TercetError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise TercetError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise TercetError(f"{path} is not a text file in UTF-8; it should be JSON.") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise TercetError(f"{path} is not valid JSON: {error}.") from None
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise TercetError(f"{path} holds a JSON {type(content).__name__}; it should be an object.")
+    return content
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder(*parts: str) -> Path:
+    """A folder in TERCET_CACHE, by default in ~/.cache/tercet."""
+    chosen = os.environ.get("TERCET_CACHE")
+    return (Path(chosen) if chosen else Path.home() / ".cache" / "tercet").joinpath(*parts)
+
+
+@contextmanager
+def _scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder next to `path`, locked while it is in use and removed at the end."""
+    for other in path.parent.glob(f".*{_TEMPORARY}"):
+        _remove_leftover(other)
+    try:
+        scratch, lock = _make_scratch(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    try:
+        yield scratch
+    except OSError as error:
+        if str(error.filename).startswith(str(scratch)):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+    finally:
+        lock.release()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _make_scratch(path: Path) -> tuple[Path, FileLock]:
+    while True:
+        made = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_TEMPORARY, dir=path.parent)
+        scratch = Path(made)
+        lock = FileLock(scratch / ".lock")
+        with suppress(NotImplementedError, OSError):  # not every disk has locks
+            lock.acquire()
+        # Another process may have taken it for a leftover before it was locked.
+        if scratch.is_dir():
+            return scratch, lock
+
+
+def _remove_leftover(scratch: Path) -> None:
+    """Remove the scratch folder of a killed process: the lock ended with the process."""
+    lock = FileLock(scratch / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, NotImplementedError, OSError):
+        return
+    shutil.rmtree(scratch, ignore_errors=True)
+    lock.release()
+
+
+def _swap(writing: Path, path: Path, *, replaced: Path) -> None:
+    try:
+        if path.is_dir():
+            path.rename(replaced)
+        writing.rename(path)
+    finally:
+        if replaced.is_dir() and not path.exists():
+            replaced.rename(path)
+    # Also those of killed processes; mkdtemp's names have eight characters.
+    for old in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}{_REPLACED}"):
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _rename_new(writing: Path, path: Path) -> None:
+    try:
+        writing.rename(path)
+    except OSError as error:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+        raise
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        _sync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise

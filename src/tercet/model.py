@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, cast
 
@@ -15,7 +16,7 @@ from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.infer.base import BaseEngine, distinct
+from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.progress import Progress
@@ -42,7 +43,7 @@ P = TypeVar("P", bound="Prediction")
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The likeliest class of an input: its number, its name, and the probabilities of all."""
+    """The most probable class of an input: its number, its name, and all probabilities."""
 
     label: int
     name: str
@@ -50,24 +51,49 @@ class Prediction:
 
 
 class Sentiment(Prediction):
-    """The likeliest sentiment of a sentence."""
+    """The most probable sentiment of a sentence."""
 
     __slots__ = ()
 
 
 class Model:
-    """An encoder with the heads of its tasks; `tercet.load` gives one."""
+    """An encoder with the heads of its tasks, as `tercet.load` returns it."""
 
     def __init__(
-        self, network: Network | OnnxNetwork, tokenizer: Tokenizer, info: ModelInfo
+        self,
+        network: Network | OnnxNetwork,
+        tokenizer: Tokenizer,
+        info: ModelInfo,
+        *,
+        source: str | None = None,
     ) -> None:
+        """source: what `load` finds this model by, a folder or a name; default: the encoder"""
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
         self.info = info
+        self.source = info.encoder if source is None else source
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
         return f"Model(encoder={self.info.encoder!r}, width={self.width}, tasks={tasks})"
+
+    @property
+    def name(self) -> str:
+        """The name of the folder, or of the run; `tercet/small`, a hub id or the encoder as is."""
+        path = Path(self.source)
+        if not path.is_absolute():
+            return self.source
+        return path.parent.name if path.name == "model" else path.name
+
+    @property
+    def info(self) -> ModelInfo:
+        """Encoder, pooling, limits and tasks."""
+        return self._info
+
+    @info.setter
+    def info(self, info: ModelInfo) -> None:
+        self._info = info
+        self.__dict__.pop("engine", None)
 
     @property
     def width(self) -> int:
@@ -80,13 +106,13 @@ class Model:
         if isinstance(self._network, OnnxNetwork):
             raise TercetError(
                 f"{self._network.folder}: holds ONNX graphs, which can neither be trained nor "
-                "exported; take the model folder that they were exported from."
+                "exported; use the model folder that they were exported from."
             )
         return self._network
 
     @property
     def widths(self) -> list[int]:
-        """The widths that `embed` can give: some first numbers of a vector, or all of them."""
+        """The widths that `embed` accepts."""
         return [*(self.info.widths or []), self.width]
 
     @property
@@ -94,8 +120,9 @@ class Model:
         """The tasks that `predict` answers, by name."""
         return {name: task for name, task in self.info.tasks.items() if task.answers}
 
-    @property
+    @cached_property
     def engine(self) -> BaseEngine:
+        """Runs the network."""
         network, template, info = self._network, self.tokenizer.template, self.info
         scalings = info.scalings or {}
         if isinstance(network, OnnxNetwork):
@@ -113,41 +140,42 @@ class Model:
     ) -> Floats:
         """Vectors of length 1, float32 [n, width].
 
-        width: one of `widths`; all numbers of a vector when left out
+        width: one of `widths`; default: the full width
         """
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         pieces = self.pieces(_texts(texts))
-        # A text that stands there several times is encoded once.
-        kept, places = distinct(pieces)
-        vectors = self.engine.vectors(pieces, kept, progress=progress)[:, :width][places]
+        # A repeated text is encoded once.
+        unique_rows, places = pieces.distinct()
+        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)[:, :width][places]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, np.float32(1e-12))
         return vectors
 
     def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
-        """The likeliest class of each sentence, by the task `sentiment`."""
+        """The most probable class of each sentence, by the task `sentiment`."""
         task = self._task("sentiment")
         if task.labels is None:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
         return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
     def paraphrase(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
-        """Probability that the two sentences of each pair say the same, float32 [n].
+        """Probability that the two sentences of each pair mean the same, float32 [n].
 
-        mode: `cross` reads a pair jointly, `bi` compares vectors; the most exact that there is
+        mode: `cross` reads a pair jointly, `bi` compares vectors; default: the most accurate
+            available
         """
         task = self._task("paraphrase")
         if task.labels is None or len(task.labels) != 2:
             raise TercetError(
-                "The task `paraphrase` of this model has not just two classes: use predict."
+                "The task `paraphrase` of this model does not have two classes: use predict."
             )
         predicted = self.predictions("paraphrase", pairs, mode)
         return predicted if predicted.ndim == 1 else predicted[:, 1]
 
     def similarity(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
-        """How near in meaning the two sentences of each pair are, from 0 to 5, float32 [n].
+        """Similarity of the two sentences of each pair, from 0 to 5, float32 [n].
 
         mode: as in `paraphrase`
         """
@@ -183,7 +211,7 @@ class Model:
         return self.engine.predictions(task, resolved, columns, progress=progress)
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
-        """The mode that a mode asks for; without one, the most exact that the task has."""
+        """The requested mode; default: the most accurate that the task has."""
         modes = list(self._task(task).predicting_modes)
         if mode is None:
             return modes[0]
@@ -193,14 +221,14 @@ class Model:
         return mode
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of n texts, as many as the encoder may see."""
+        """Word pieces of n texts, truncated to what the encoder reads."""
         if self.info.lower_case:
             texts = [text.lower() for text in texts]
         return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
 
     def save(self, folder: str | Path) -> None:
-        """Write a model folder; it also loads in sentence-transformers and transformers, unless
-        it holds ONNX graphs."""
+        """Write a model folder; unless it holds ONNX graphs, it also loads in
+        sentence-transformers and transformers."""
         if isinstance(self._network, OnnxNetwork):
             save_onnx_folder(Path(folder), OnnxParts(self._network, self.tokenizer, self.info))
         else:
@@ -210,9 +238,9 @@ class Model:
         if name in self.tasks:
             return self.tasks[name]
         if name in self.info.tasks and (other := self.info.tasks[name].like) is not None:
-            raise TercetError(f"The task `{name}` trained the heads of `{other}`: ask that one.")
+            raise TercetError(f"The task `{name}` trained the heads of `{other}`: use that task.")
         if name in self.info.tasks:
-            raise TercetError(f"The task `{name}` shapes vectors and has no head to predict with.")
+            raise TercetError(f"The task `{name}` trains vectors and has no head to predict with.")
         has = f"its heads are {', '.join(self.tasks)}" if self.tasks else "it can only embed"
         raise TercetError(f"This model has no head for the task `{name}`; {has}.")
 
@@ -221,50 +249,51 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
     """Load a model.
 
     source: a model folder, an ONNX folder, a run folder, a plain Hugging Face or
-        sentence-transformers folder, a name of `tercet weights`, or a model hub id; the model that
-        comes with the package, `tercet/small`, when left out
-    device: `cpu`, `cuda`, `cuda:1`; a GPU where there is one, when left out
+        sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
+        `tercet/small`, the model that comes with the package
+    device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
     """
-    folder, name = _shipped() if source is None else _find(source)
+    folder, origin = _shipped() if source is None else _find(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
-        return Model(*load_onnx_folder(folder))
+        return Model(*load_onnx_folder(folder), source=origin)
     chosen = _device(device)
-    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, name)
-    return Model(parts.network.to(chosen), parts.tokenizer, parts.info)
+    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
+    return Model(parts.network.to(chosen), parts.tokenizer, parts.info, source=origin)
 
 
 def _ready(network: Network) -> Network:
-    """A network that will only answer, the same wherever it comes from.
+    """A network for inference, in the memory layout that loading gives.
 
-    Some CPUs round differently where weights lie differently, so a model just trained lays them
-    out as one that is loaded.
+    Some CPUs round differently for another layout, so a model that was just trained gets the same
+    layout as a loaded one.
     """
     if network.device.type == "cpu":
-        from tercet.nn.layout import by_columns
+        from tercet.nn.layout import store_by_columns
 
-        by_columns(network.encoder)
+        store_by_columns(network.encoder)
     return network.eval()
 
 
-def _foreign(folder: Path, name: str) -> Parts:
+def _foreign(folder: Path, source: str) -> Parts:
     from tercet.folders.foreign_folder import is_foreign_folder, load_foreign_folder
 
     if not is_foreign_folder(folder):
         raise TercetError(
-            f"{folder}: is no model: it has neither tercet.json nor modules.json nor config.json."
+            f"{folder}: is not a model: it has no tercet.json, modules.json or config.json."
         )
+    name = Path(source).name if Path(source).is_absolute() else source
     return load_foreign_folder(folder, name=name)
 
 
 def _find(source: str | Path) -> tuple[Path, str]:
-    """The folder that a source stands for, and what its encoder is called."""
+    """The folder of a model, and a source that finds it from any working folder."""
     path = Path(source)
     if path.is_dir():
         run = path / "model"
         inner = run if not is_model_folder(path) and is_model_folder(run) else path
-        return inner, inner.resolve().name
+        return inner, str(path.resolve())
     if path.exists():
         raise TercetError(f"{path}: is a file; give the model folder.")
     if str(source) == SHIPPED:
@@ -295,11 +324,11 @@ def _device(name: str | None) -> torch.device:
 def _texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         _refuse("a list of sentences", texts)
-    listed = list(texts)
-    for text in listed:
+    sentences = list(texts)
+    for text in sentences:
         if not isinstance(text, str):
             _refuse("sentences, each a string", text)
-    return listed
+    return sentences
 
 
 def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
@@ -315,10 +344,10 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
     return [first for first, _ in listed], [second for _, second in listed]
 
 
-def _refuse(wanted: str, given: object) -> NoReturn:
-    shown = repr(given)
+def _refuse(expected: str, value: object) -> NoReturn:
+    shown = repr(value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    raise TercetError(f"Expected {wanted}, but was given {shown}.")
+    raise TercetError(f"Expected {expected}, not {shown}.")
 
 
 def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:

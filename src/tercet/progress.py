@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -13,3 +15,12 @@ class Progress(Protocol):
 
 def silent(done: int, total: int | None = None, *, note: str = "") -> None:
     """A progress that shows nothing."""
+
+
+Phases = Callable[[str], AbstractContextManager[Progress]]
+"""Starts the progress of one phase of the work, by its name."""
+
+
+def silent_phases(what: str) -> AbstractContextManager[Progress]:
+    """Phases that show nothing."""
+    return nullcontext(silent)

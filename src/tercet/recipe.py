@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
@@ -32,7 +32,7 @@ TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
 class Recipe(Spec):
-    """Everything that decides a run, but for where its data lies and where it writes."""
+    """Everything that decides a run except the data folder and the output folder."""
 
     name: str
     summary: str
@@ -40,7 +40,7 @@ class Recipe(Spec):
     report: str | None = None
     """The public report whose experiment this is."""
     published: dict[TaskName, float] | None = None
-    """The figure on dev that the report gives for each task."""
+    """The score on dev that the report gives for each task."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
     encoder: EncoderSpec
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
@@ -62,10 +62,10 @@ class Recipe(Spec):
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any], *, where: str) -> Self:
-        """Check a parsed recipe; the first mistake is told with its path."""
+        """Check a parsed recipe; an error names the path of the first mistake."""
         try:
-            # By way of JSON, where strictness still lets a list be a tuple and 1 be 1.0.
-            return cls.model_validate_json(json.dumps(_filled_in(tree), default=str), strict=True)
+            # Through JSON, where strictness still lets a list be a tuple and 1 be 1.0.
+            return cls.model_validate_json(json.dumps(_complete(tree), default=str), strict=True)
         except ValidationError as error:
             raise TercetError(f"{where}: {_explain(cls, error.errors()[0])}") from error
 
@@ -84,23 +84,26 @@ class Recipe(Spec):
         modes = [spec for task in self.tasks.values() for spec in task.modes.values()]
         if self.encoder.widths is not None and not any(spec.narrows for spec in modes):
             raise ValueError(
-                "encoder.widths needs a task with a `cosine` head without projection, or with an "
-                "objective on vectors"
+                "encoder.widths needs a task with a `cosine` head without projection, or with a "
+                "contrastive objective"
             )
         shared = self._shared_layers()
         for stage in self.stages:
-            apart = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
-            for name in apart:
-                if name not in shared:
-                    raise ValueError(f"stage `{stage.name}` freezes shared layers that nobody has")
+            frozen = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
+            if unknown := [name for name in frozen if name not in shared]:
+                raise ValueError(
+                    f"stage `{stage.name}` freezes unknown shared layers `{unknown[0]}`"
+                )
             frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
             _check_names(f"stage `{stage.name}`", [*(stage.tasks or []), *frozen], self.tasks)
             training = self.stage_tasks(stage)
             order, weights = stage.schedule.order, stage.schedule.weights
             _check_names(f"the order of stage `{stage.name}`", order or [], training)
             _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
-            if order is not None and (left := [task for task in training if task not in order]):
-                raise ValueError(f"the order of stage `{stage.name}` leaves out {', '.join(left)}")
+            if order is not None and (missing := [task for task in training if task not in order]):
+                raise ValueError(
+                    f"the order of stage `{stage.name}` leaves out {', '.join(missing)}"
+                )
             _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
             if stage.schedule.after_score is not None:
@@ -110,30 +113,30 @@ class Recipe(Spec):
         return self
 
     def _shared_layers(self) -> set[str]:
-        """Names of all shared layers; those of one name must be the same."""
-        found: dict[str, SharedSpec] = {}
+        """Names of all shared layers; layers of the same name must have the same keys."""
+        specs: dict[str, SharedSpec] = {}
         for name, task in self.tasks.items():
             for mode, spec in task.modes.items():
                 shared = spec.shared
-                if shared is not None and found.setdefault(shared.name, shared) != shared:
+                if shared is not None and specs.setdefault(shared.name, shared) != shared:
                     raise ValueError(
-                        f"task `{name}` has in mode `{mode}` shared layers `{shared.name}` that "
-                        "differ from those of the same name before"
+                        f"shared layers `{shared.name}` of task `{name}`, mode `{mode}`, differ "
+                        "from earlier ones of the same name"
                     )
-        return set(found)
+        return set(specs)
 
     def _check_evaluation(self, evaluation: EvaluationSpec) -> None:
         predicting = [name for name, task in self.tasks.items() if task.answers]
         _check_names("evaluation.tasks", evaluation.tasks or [], predicting)
-        figures = [
+        scores = [
             f"{name}.{metric}"
             for name in self.scored_tasks(evaluation)
             for metric in self.tasks[name].metrics
         ]
-        if evaluation.score not in ("mean", "mean-shifted", *figures):
+        if evaluation.score not in ("mean", "mean-shifted", *scores):
             raise ValueError(
-                f"evaluation.score {evaluation.score!r} is none of mean, mean-shifted, "
-                f"{', '.join(figures)}"
+                f"evaluation.score {evaluation.score!r} should be one of mean, mean-shifted, "
+                f"{', '.join(scores)}"
             )
 
     def stage_tasks(self, stage: StageSpec) -> list[str]:
@@ -141,7 +144,7 @@ class Recipe(Spec):
         return stage.tasks if stage.tasks is not None else list(self.tasks)
 
     def evaluation_of(self, stage: StageSpec) -> EvaluationSpec:
-        """What is scored in a stage, and which weights it leaves."""
+        """What is scored in a stage, and which weights it keeps."""
         return stage.evaluation or self.evaluation
 
     def scored_tasks(self, evaluation: EvaluationSpec) -> list[str]:
@@ -163,15 +166,18 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
 _LIKE_KEYS = ("labels", "range", "prior", *get_args(Mode))
 
 
-def _filled_in(tree: dict[str, Any]) -> dict[str, Any]:
-    """A task that is like another has its labels, range, prior and modes, if not its own."""
+def _complete(tree: dict[str, Any]) -> dict[str, Any]:
+    """A task that is like another takes labels, range, prior and modes from it by default."""
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree
-    return {**tree, "tasks": {name: _with_likeness(task, tasks) for name, task in tasks.items()}}
+    return {
+        **tree,
+        "tasks": {name: _with_defaults(task, tasks) for name, task in tasks.items()},
+    }
 
 
-def _with_likeness(task: Any, tasks: dict[str, Any]) -> Any:
+def _with_defaults(task: Any, tasks: dict[str, Any]) -> Any:
     other = tasks.get(str(task.get("like"))) if isinstance(task, dict) else None
     if not isinstance(other, dict):
         return task
@@ -182,20 +188,20 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
     """Raise a ValueError unless the heads that a task trains are those of the task it is like."""
     other = tasks.get(task.like or "")
     if other is None or not other.answers:
-        known = [known for known, found in tasks.items() if found.answers]
+        known = [known for known, spec in tasks.items() if spec.answers]
         _check_names(f"task `{name}` is like another, and `like`", [task.like or ""], known)
         return
     if (task.labels, task.range) != (other.labels, other.range):
         raise ValueError(
-            f"task `{name}` has other labels than `{task.like}`, whose heads it trains"
+            f"task `{name}` trains the heads of `{task.like}` and needs the same labels"
         )
     for mode, spec in task.modes.items():
         own = other.modes.get(mode)
         same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)
         if own is None or not same or spec.objective.kind != own.objective.kind:
             raise ValueError(
-                f"task `{name}` has in mode `{mode}` another head, shared layers or kind of "
-                f"objective than `{task.like}`, whose heads it trains"
+                f"task `{name}` trains the heads of `{task.like}` and needs the same head, shared "
+                f"layers and kind of objective in mode `{mode}`"
             )
 
 
@@ -212,20 +218,22 @@ class BundledRecipe:
 
 def bundled() -> list[BundledRecipe]:
     """All recipes of the package, by name."""
-    root = resources.files("tercet") / "recipes"
-    found = [BundledRecipe(name, file.read_text("utf-8")) for name, file in _walk(root, "")]
-    return sorted(found, key=lambda recipe: recipe.name)
+    return [BundledRecipe(name, file.read_text("utf-8")) for name, file in sorted(_files().items())]
 
 
 def find_bundled(name: str) -> BundledRecipe:
     """The bundled recipe of that name, or an error with the nearest names."""
-    recipes = {recipe.name: recipe for recipe in bundled()}
-    if name not in recipes:
+    files = _files()
+    if name not in files:
         raise TercetError(
             f"{name}: no such recipe file, and no bundled recipe of that name"
-            f"{_suggest(name, recipes)}; `tercet recipes` lists them."
+            f"{_suggest(name, sorted(files))}; `tercet recipes` lists them."
         )
-    return recipes[name]
+    return BundledRecipe(name, files[name].read_text("utf-8"))
+
+
+def _files() -> dict[str, Traversable]:
+    return dict(_walk(resources.files("tercet") / "recipes", ""))
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
@@ -256,7 +264,9 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise TercetError(f"--set {override}: write it as KEY=VALUE, such as stages.0.epochs=1.")
+        raise ArgumentError(
+            f"`overrides` {override}: write it as KEY=VALUE, such as stages.0.epochs=1."
+        )
     node: Any = tree
     for part in path[:-1]:
         node = _descend(node, part, override)
@@ -266,7 +276,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     elif isinstance(node, dict):
         node[last] = _value(text)
     else:
-        raise TercetError(f"--set {override}: `{path[-2]}` is a value and has no keys.")
+        raise ArgumentError(f"`overrides` {override}: `{path[-2]}` is a value and has no keys.")
 
 
 def _descend(node: Any, part: str, override: str) -> Any:
@@ -274,7 +284,7 @@ def _descend(node: Any, part: str, override: str) -> Any:
         return node[_position(node, part, override)]
     if isinstance(node, dict):
         return node.setdefault(part, {})
-    raise TercetError(f"--set {override}: `{part}` lies inside a value that has no keys.")
+    raise ArgumentError(f"`overrides` {override}: `{part}` is inside a value that has no keys.")
 
 
 def _position(items: list[Any], part: str, override: str) -> int:
@@ -285,11 +295,13 @@ def _position(items: list[Any], part: str, override: str) -> int:
     if part.isdecimal() and int(part) < len(items):
         return int(part)
     named = f" nor one of the names {', '.join(names)}" if names else ""
-    raise TercetError(f"--set {override}: `{part}` is no number from 0 to {len(items) - 1}{named}.")
+    raise ArgumentError(
+        f"`overrides` {override}: `{part}` is not a number from 0 to {len(items) - 1}{named}."
+    )
 
 
 def _value(text: str) -> Any:
-    """A TOML value; what is none is taken as a plain string, so that quotes may be left out."""
+    """A TOML value; anything else is a plain string, so that quotes are optional."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -332,8 +344,8 @@ def _keys_at(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
         inner = [
             m.model_fields[str(part)].annotation for m in models if str(part) in m.model_fields
         ]
-        models = [found for note in inner for found in _models_in(note)] or models
-    return [key for found in models for key in found.model_fields]
+        models = [each for note in inner for each in _models_in(note)] or models
+    return [key for each in models for key in each.model_fields]
 
 
 def _models_in(note: Any) -> list[type[BaseModel]]:
@@ -341,7 +353,7 @@ def _models_in(note: Any) -> list[type[BaseModel]]:
         return [note.registry[kind] for kind in note.registry]
     if isinstance(note, type) and issubclass(note, BaseModel):
         return [note]
-    return [found for inner in get_args(note) for found in _models_in(inner)]
+    return [each for inner in get_args(note) for each in _models_in(inner)]
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:

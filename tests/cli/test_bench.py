@@ -46,8 +46,8 @@ def test_one_is_run_with_its_arguments(bench, scripts: Path) -> None:
 def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
     code, _, talk = bench("embed")
     assert code == 2
-    assert "part of Tercet's repository" in talk
+    assert "not part of the installed package" in talk
     (scripts / "embed.py").write_text('"""Embedding."""', "utf-8")
     code, _, talk = bench("embd")
     assert code == 2
-    assert talk.strip() == "error: No benchmark is called 'embd': there are embed."
+    assert talk.strip() == "error: Unknown benchmark 'embd'; known are embed."

@@ -21,7 +21,7 @@ def test_a_table_on_a_terminal_keeps_brackets(
 
 
 def test_talk_goes_to_stderr_unwrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    console.say("word " * 100)
+    console.print_message("word " * 100)
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == "word " * 100 + "\n"

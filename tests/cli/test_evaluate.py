@@ -56,8 +56,8 @@ def evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
         monkeypatch.setattr(sys, "argv", ["tercet", "evaluate", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
-        return end.value.code, told.out, told.err
+        output = capsys.readouterr()
+        return end.value.code, output.out, output.err
 
     return run
 
@@ -70,11 +70,14 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     assert code == 0
     assert f"Wrote {file}." in talk
     lines = [line.split("\t") for line in out.splitlines()]
-    assert lines[0] == ["task", "mode", "rows", "metric", "figure", "95 % interval"]
-    metrics = ["accuracy*", "macro-f1", "ece", "pearson*", "spearman", "mean", "mean-shifted"]
-    assert [line[3] for line in lines[1:]] == metrics
+    assert lines[0] == [
+        "# Tasks: Every metric of every mode; * marks the one that represents its task"
+    ]
+    assert lines[1] == ["Task", "Mode", "Rows", "Metric", "Value", "95 % interval"]
+    metrics = ["accuracy*", "macro-f1", "pearson*", "spearman", "mean", "mean-shifted"]
+    assert [line[3] for line in lines[2:8]] == metrics
     written = json.loads(file.read_text("utf-8"))
-    assert (written["schema"], list(written["suites"]), written["missing"]) == (2, ["tasks"], [])
+    assert (written["schema"], list(written["suites"]), written["missing"]) == (3, ["tasks"], [])
     assert written["model"]["encoder"] == "tiny"
     assert written["data"] == sample_data.name
     assert set(written["versions"]) >= {"tercet", "torch"}
@@ -86,9 +89,11 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     assert np.shape(single["predictions"]) == (30, 5)
     said = np.argmax(single["predictions"], axis=1)
     assert np.mean(said == single["labels"]) == pytest.approx(accuracy["value"])
-    assert lines[1][2:5] == ["30", "accuracy*", f"{accuracy['value']:.4f}"]
-    assert lines[1][5] == " to ".join(f"{bound:.4f}" for bound in accuracy["interval"])
+    assert lines[2][2:5] == ["30", "accuracy*", f"{accuracy['value']:.4f}"]
+    assert lines[2][5] == " to ".join(f"{bound:.4f}" for bound in accuracy["interval"])
     assert lines[6][4] == f"{tasks['overall']['mean']:.4f}"
+    ece = single["calibration"]["ece"]
+    assert f"sentiment\tsingle\t{ece:.4f}\t" in out
     assert {path.name for path in tmp_path.iterdir()} == {"figures.json"}
 
 
@@ -105,7 +110,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
     monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
     for arguments, told in [
         ([folder], "--data"),
-        ([folder, "--data", tmp_path / "none"], "is no folder"),
+        ([folder, "--data", tmp_path / "none"], "is not a folder"),
         ([folder, "--data", sample_data, "--suite", "stss"], "--suite"),
         ([folder, "--data", sample_data, "--rows", "0"], "--rows"),
         ([folder, "--data", sample_data, "--json", tmp_path / "no" / "f.json"], "does not exist"),

@@ -155,7 +155,7 @@ def test_sentences_from_a_file(predict, tmp_path: Path) -> None:
         (["sentiment", "--text", "a", "--column", "b"], "--column"),
         (["sentiment", "--text", "a", "--mode", "bi"], "no mode `bi`, only single"),
         (["mood", "--text", "a"], "its heads are sentiment, paraphrase, similarity"),
-        (["similarity", "--text", "a"], "pairs need two each"),
+        (["similarity", "--text", "a"], "a pair needs two"),
         (["similarity", "--text", "a", "--text", "b", "--mode", "cross"], "no mode `cross`"),
         (["similarity", "--text", "a", "--text", "b", "--mode", "fast"], "--mode"),
     ],

@@ -56,7 +56,7 @@ def test_a_copy_overwrites_nothing(tercet, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("mine")
     code, _, talk = tercet(NAMES[0], "--copy", file)
-    assert (code, talk) == (2, f"error: {file}: exists already, and is not overwritten.\n")
+    assert (code, talk) == (2, f"error: {file}: already exists and is not overwritten.\n")
     assert file.read_text() == "mine"
 
 
@@ -64,9 +64,9 @@ def test_a_copy_overwrites_nothing(tercet, tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         (["bertology/head-mud"], "did you mean `bertology/head-mod`?"),
-        (["--copy", "x.toml"], "name the recipe"),
+        (["--copy", "x.toml"], "needs the name of a recipe"),
         ([NAMES[0], "--copy", "nowhere/x.toml"], "nowhere/x.toml: No such file or directory."),
-        ([NAMES[0], "--copy", "."], ".: exists already"),
+        ([NAMES[0], "--copy", "."], ".: already exists"),
     ],
 )
 def test_mistakes_are_one_sentence(

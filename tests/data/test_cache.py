@@ -157,10 +157,3 @@ def test_of_processes_that_want_the_same_one_makes_it(
     making = Making()
     check(cached(tmp_path, KEY, making))
     assert making.times == 0
-
-
-def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERCET_CACHE", "/somewhere")
-    assert cache.default_folder() == Path("/somewhere/tables")
-    monkeypatch.delenv("TERCET_CACHE")
-    assert cache.default_folder() == Path.home() / ".cache" / "tercet" / "tables"

@@ -100,7 +100,7 @@ def test_words_outside_the_label_map_are_bad_rows(make_task: MakeTask, tmp_path:
     assert examples.labels.tolist() == [1, 0]
     (bad,) = examples.skipped
     assert (bad.line, bad.value) == (2, "neutral")
-    assert "label_map knows only entailment, not_entailment" in bad.reason
+    assert "label_map has only entailment, not_entailment" in bad.reason
 
 
 def test_a_label_map_chooses_rows_of_a_task_without_labels(
@@ -139,7 +139,7 @@ def test_sentences_of_texts_have_no_labels_and_one_column(
         make_task("sentiment", train="a.tsv", texts=[1], label=2, sentences=True)
     (tmp_path / "a.tsv").write_text("a\tb\n", "utf-8")
     two = make_task("ranking", train="a.tsv", texts=[1, 2], sentences=True)
-    with pytest.raises(TercetError, match="cuts one text column, not 2"):
+    with pytest.raises(TercetError, match="splits one text column, not 2"):
         read_examples(two, "train", tmp_path)
 
 
@@ -185,7 +185,7 @@ def test_columns_must_fit_the_modes(
 def test_nothing_left_is_told(make_task: MakeTask, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\tlabel\nx\t\n", "utf-8")
     task = make_task("sentiment", dev="a.tsv", texts="text", label="label", on_bad_row="skip")
-    with pytest.raises(TercetError, match=r"no row is left; Skipped 1 bad row: a\.tsv line 2"):
+    with pytest.raises(TercetError, match=r"no rows are left; Skipped 1 bad row: a\.tsv line 2"):
         read_examples(task, "dev", tmp_path)
 
 

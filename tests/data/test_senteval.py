@@ -33,7 +33,7 @@ def test_grades_must_be_as_many_as_pairs_and_numbers(tmp_path: Path) -> None:
     with pytest.raises(TercetError, match=r"gs\.FNWN\.txt: has 2 lines, but .* has 1 pairs"):
         read_sts("STS13", tmp_path)
     write(tmp_path, "STS/STS13-en-test/STS.gs.FNWN.txt", "high\n")
-    with pytest.raises(TercetError, match="line 1: grade 'high' is no finite number"):
+    with pytest.raises(TercetError, match="line 1: grade 'high' is not a finite number"):
         read_sts("STS13", tmp_path)
 
 
@@ -56,7 +56,7 @@ def test_splits_of_questions_and_pairs(tmp_path: Path) -> None:
     assert pairs.texts == (['He "said'], ["He did"])
     assert pairs.labels.tolist() == [1]
     write(tmp_path, "SST/binary/sentiment-dev", "fine \t1\ndull\t2\n")
-    with pytest.raises(TercetError, match="line 2: label '2' is none of 0, 1"):
+    with pytest.raises(TercetError, match="line 2: label '2' is not one of 0, 1"):
         read_split("SST-2", "dev", tmp_path)
     write(tmp_path, "SST/binary/sentiment-dev", "fine 1\n")
     with pytest.raises(TercetError, match="line 1: has 1 cells where at least 2"):

@@ -127,16 +127,16 @@ def test_the_digest_tells_content_and_choice(tmp_path: Path) -> None:
     ("name", "content", "chosen", "told"),
     [
         ("a.txt", "", {}, "is empty"),
-        ("a.csv", "id,text\n", {}, "holds no rows"),
+        ("a.csv", "id,text\n", {}, "contains no rows"),
         (
             "a.csv",
             "id,text\n1,one\n2,two\n1,three\n",
             {},
-            "line 4: id '1' stands already on line 2",
+            "line 4: id '1' is already on line 2",
         ),
         ("a.csv", "id,text\n1,one\n,two\n", {}, "line 3: no id in column `id`"),
-        ("a.csv", "id,text,vector\n1,one,x\n", {}, "column `vector`"),
-        ("a.csv", "id,text,key\n1,one,x\n", {"id_column": "key"}, "column `id`"),
+        ("a.csv", "id,text,vector\n1,one,x\n", {}, "column name 'vector'"),
+        ("a.csv", "id,text,key\n1,one,x\n", {"id_column": "key"}, "column name 'id'"),
         ("a.csv", "text,x,x\none,1,2\n", {"column": "text"}, "two columns are called `x`"),
         ("a.csv", "id,text\n1,one\n", {"column": "txt"}, "did you mean `text`"),
         ("a.csv", "id,text\n1,one\n", {"id_column": "key"}, "no column `key`"),
@@ -154,5 +154,5 @@ def test_mistakes_are_named(tmp_path: Path, name: str, content: str, chosen, tol
 def test_duplicate_ids_in_parquet_are_named_by_their_rows(tmp_path: Path) -> None:
     table = pa.table({"id": pa.array([3, 4, 3], pa.date32()), "text": ["x", "y", "z"]})
     pa.parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(TercetError, match="row 3: id '1970-01-04' stands already on row 1"):
+    with pytest.raises(TercetError, match="row 3: id '1970-01-04' is already on row 1"):
         TextFile.open(tmp_path / "a.parquet")

@@ -15,7 +15,7 @@ from tercet.data.table import TaskTable, build_table, load_table
 from tercet.errors import TercetError
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Tokens, concatenate
+from tercet.text.tokens import Tokens
 
 MakeTask = Callable[..., TaskSpec]
 LIMIT = 24
@@ -54,7 +54,7 @@ def test_tokens_of_each_mode(
     pairs = list(zip(first, second, strict=True))
     expected = {
         "single": singles[0],
-        "bi": concatenate(singles),
+        "bi": Tokens.concat(singles),
         "cross": tokenizer.encode_pairs(pairs, max_tokens=max_tokens),
     }
     for mode, tokens in expected.items():
@@ -63,16 +63,6 @@ def test_tokens_of_each_mode(
     np.testing.assert_array_equal(table.labels, examples.labels)
     assert table.where(3) == f"{sample_data / 'quora-train.csv'} line 5"
     assert len(table) == len(examples) == 240
-
-
-def test_lengths_to_batch_by(make_task: MakeTask, sample_data: Path, tokenizer: Tokenizer) -> None:
-    task = make_task("paraphrase", layout="cs224n-quora")
-    table = build_table(read_examples(task, "dev", sample_data), tokenizer, limit=LIMIT)
-    rows = np.arange(len(table))
-    for mode, special in (("single", 2), ("bi", 4), ("cross", 3)):
-        tokens = table.tokens(rows, mode=mode, template=tokenizer.template, max_tokens=64)
-        lengths = tokens.lengths.reshape(-1, len(table)).sum(axis=0)
-        np.testing.assert_array_equal(table.lengths(mode), lengths - special)
 
 
 def test_a_large_table_is_tokenised_in_chunks(

@@ -493,7 +493,7 @@ def unknown_option(bench: Bench) -> Arguments:
     return bench.train(devise="cpu")
 
 
-@bad("is no model")
+@bad("is not a model")
 def evaluate_no_model(bench: Bench) -> Arguments:
     return ["evaluate", bench.data, "--data", bench.data]
 
@@ -513,7 +513,7 @@ def evaluate_a_plain_encoder(bench: Bench) -> Arguments:
     return ["evaluate", bench.encoder, "--data", bench.data]
 
 
-@bad("nowhere", "is no folder")
+@bad("nowhere", "is not a folder")
 def evaluate_without_data(bench: Bench) -> Arguments:
     return ["evaluate", bench.model, "--data", bench.folder / "nowhere"]
 
@@ -539,7 +539,7 @@ def predict_with_a_plain_encoder(bench: Bench) -> Arguments:
     return bench.predict("sentiment", "--text", "fine", model=bench.encoder)
 
 
-@bad("pairs need two", "3")
+@bad("a pair needs two", "3")
 def predict_one_text_too_many(bench: Bench) -> Arguments:
     return bench.predict("paraphrase", *["--text", "fine"] * 3)
 
@@ -614,7 +614,7 @@ def export_in_an_unknown_form(bench: Bench) -> Arguments:
     return ["export", bench.model, "--out", bench.out, "--format", "tarball"]
 
 
-@bad("is no model")
+@bad("is not a model")
 def export_no_model(bench: Bench) -> Arguments:
     return ["export", bench.data, "--out", bench.out]
 

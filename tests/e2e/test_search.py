@@ -96,7 +96,7 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
         (["search", "INDEX", "film", "--rerank", "5"], "cannot rerank"),
         (["search", "INDEX", " "], "query is empty"),
         (["search", "INDEX", "film", "--top", "0"], "--top is 0"),
-        (["search", "no-such", "film"], "is no index"),
+        (["search", "no-such", "film"], "is not an index"),
         (["index", "EMPTY", "--out", "INDEX", "--model", "MODEL"], "is empty"),
         (["index", "BLANK", "--out", "INDEX", "--model", "MODEL"], "no row has a text"),
         (["index", "TWICE", "--out", "INDEX", "--model", "MODEL"], "id 'a' stands already"),

@@ -17,7 +17,7 @@ from tercet.data.held_out import held_out_rows
 from tercet.errors import TercetError
 from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
 from tercet.evaluate.scaling import calibrate, fit_scaling, judged_rows
-from tercet.evaluate.tasks import evaluate_tasks
+from tercet.evaluate.suites.tasks import Tasks
 from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 
@@ -189,14 +189,14 @@ def test_a_rarer_class_needs_a_higher_threshold() -> None:
     assert rare.prior == 0.05
     strict = choose_threshold(labels, ones, prior=0.05, precision=0.6)
     assert strict.precision >= 0.6
-    with pytest.raises(TercetError, match=r"prior 1\.5 must lie between 0 and 1"):
+    with pytest.raises(TercetError, match=r"prior 1\.5 must be between 0 and 1"):
         choose_threshold(labels, ones, prior=1.5)
     with pytest.raises(TercetError, match="rows of both classes"):
         choose_threshold([1, 1], [0.2, 0.4])
 
 
 def test_a_calibrated_model_keeps_its_scalings(
-    headed: Model, sample_data: Path, tmp_path: Path
+    headed: Model, sample_data: Path, tmp_path: Path, run
 ) -> None:
     info = calibrate(headed, sample_data)
     assert set(info.scalings) == {"sentiment", "paraphrase"}
@@ -210,9 +210,9 @@ def test_a_calibrated_model_keeps_its_scalings(
     temperature = info.scalings["paraphrase"]["cross"].temperature
     assert np.allclose(odds / temperature, odds_after, atol=1e-4)
     assert np.allclose(headed.similarity(pairs), loaded.similarity(pairs), atol=1e-5)
-    result = evaluate_tasks(loaded, sample_data, intervals=False)
-    told = result.tasks["paraphrase"].modes["bi"].calibration
-    assert told.scaling == info.scalings["paraphrase"]["bi"]
+    result = run(Tasks(), loaded, sample_data)
+    calibration = result.tasks["paraphrase"].modes["bi"].calibration
+    assert calibration.scaling == info.scalings["paraphrase"]["bi"]
 
 
 def test_only_classifiers_have_scalings(headed: Model) -> None:
@@ -229,10 +229,10 @@ def test_held_out_rows_are_the_same_every_time() -> None:
 
 
 def test_a_scaling_is_judged_on_rows_that_it_was_not_fitted_on(
-    headed: Model, sample_data: Path
+    headed: Model, sample_data: Path, run
 ) -> None:
     calibrated = Model(headed.network, headed.tokenizer, calibrate(headed, sample_data))
-    found = evaluate_tasks(calibrated, sample_data, intervals=False).tasks["sentiment"]
+    found = run(Tasks(), calibrated, sample_data).tasks["sentiment"]
     (mode,) = found.modes.values()
     judged = np.setdiff1d(np.arange(found.rows), held_out_rows(found.rows, share=0.5))
     assert len(judged) == found.rows // 2

@@ -125,14 +125,14 @@ def test_unknown_modules_are_named(folder: Path, kinds, prefix, told: str) -> No
     [
         ("modules.json", {}, "should hold a list of modules"),
         ("modules.json", [{"type": OLD + "Transformer", "path": "../x"}], "its modules are"),
-        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, "pools by lasttoken"),
-        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, "pools by cls, mean"),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, "has pooling lasttoken"),
+        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, "has pooling cls, mean"),
         (
             "1_Pooling/config.json",
             {"pooling_mode_cls_token": True, "pooling_mode_max_tokens": True},
-            "pools by cls, max",
+            "has pooling cls, max",
         ),
-        ("sentence_bert_config.json", [], "should hold a JSON object"),
+        ("sentence_bert_config.json", [], "holds a JSON list; it should be an object"),
         (
             "config_sentence_transformers.json",
             {"prompts": {"query": "query: "}, "default_prompt_name": "query"},

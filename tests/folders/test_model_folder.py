@@ -16,10 +16,10 @@ from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.specs import DataSpec, PoolingName, TaskSpec
+from tercet.specs import DataSpec, Pooling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
-POOLINGS: list[PoolingName] = ["cls", "pooler", "mean", "max"]
+POOLINGS: list[Pooling] = ["cls", "pooler", "mean", "max"]
 TEXTS = ["a film that is worth a look", "dull", "", "An hour too long, and then some! " * 9]
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[3])]
 MLP = {"kind": "mlp", "hidden": [8]}
@@ -41,7 +41,7 @@ TASKS = {
 }
 
 
-def build(folder: Path, *, pooling: PoolingName = "mean", **facts: Any) -> Model:
+def build(folder: Path, *, pooling: Pooling = "mean", **facts: Any) -> Model:
     torch.manual_seed(1)
     network = Network(load_encoder(folder), pooling=pooling, tasks=TASKS)
     for parameter in network.parameters():
@@ -161,7 +161,7 @@ def test_saving_replaces_a_model_folder_but_nothing_else(
     (precious / "thesis.txt").write_text("mine", "utf-8")
     file = tmp_path / "file"
     file.write_text("mine", "utf-8")
-    for target, told in [(precious, "is no model folder"), (file, "is a file")]:
+    for target, told in [(precious, "is not a model folder"), (file, "is a file")]:
         with pytest.raises(TercetError, match=told):
             model.save(target)
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
@@ -219,14 +219,14 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit_heads(lambda heads: heads.pop(WEIGHT)), f"'{WEIGHT}' is missing"),
         (edit_heads(lambda heads: heads.update(x=torch.ones(1))), "'x' belongs to no head"),
         (edit_heads(lambda heads: heads.update({WEIGHT: torch.ones(2, 2)})), r"shape \[2, 2\]"),
-        (cut("tercet.json"), "tercet.json: cannot be read as JSON"),
-        (edit("tercet.json", lambda _: []), "should hold a JSON object"),
+        (cut("tercet.json"), "tercet.json is not valid JSON"),
+        (edit("tercet.json", lambda _: []), "holds a JSON list; it should be an object"),
         (edit("tercet.json", lambda info: info.update(format=2)), "upgrade Tercet"),
         (edit("tercet.json", lambda info: info.pop("format") and None), "`format` is None"),
         (edit("tercet.json", lambda info: info.pop("pooling") and None), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(pooling="sum")), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(surprise=1)), "`surprise`"),
-        (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes 64 at most"),
+        (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes at most 64"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
         (drop("config.json"), "config.json"),

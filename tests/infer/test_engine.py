@@ -9,7 +9,6 @@ import torch
 
 from tercet.infer import base as base_module
 from tercet.infer import engine as engine_module
-from tercet.infer.base import distinct, join
 from tercet.infer.engine import Engine
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
@@ -92,12 +91,12 @@ def test_side_by_side_gives_what_one_thread_gives(engine, tokenizer, monkeypatch
 
 def test_the_bi_mode_gives_what_the_network_gives_for_both_columns(engine, tokenizer) -> None:
     from tercet.nn.device_tokens import DeviceTokens
-    from tercet.text.tokens import concatenate
+    from tercet.text.tokens import Tokens
 
     sides = [engine.template.single(side, max_tokens=32) for side in columns(tokenizer)]
     engine.network.eval()
     with torch.inference_mode():
-        tokens = DeviceTokens.from_host(concatenate(sides), torch.device("cpu"))
+        tokens = DeviceTokens.from_host(Tokens.concat(sides), torch.device("cpu"))
         direct = engine.network.outputs("similarity", "bi", tokens).numpy()
     assert np.abs(engine.outputs("similarity", "bi", columns(tokenizer)) - direct).max() < 1e-5
 
@@ -109,14 +108,6 @@ def test_a_repeated_text_is_encoded_once(engine, tokenizer) -> None:
     )
     distinct_texts = len({*TEXTS, *OTHERS})
     assert seen[-1] == (distinct_texts, distinct_texts)
-
-
-def test_distinct_texts_and_their_places(tokenizer) -> None:
-    texts = join(*columns(tokenizer))
-    kept, places = distinct(texts)
-    named = [*TEXTS, *OTHERS]
-    assert [named[kept[place]] for place in places] == named
-    assert len({named[row] for row in kept}) == len(kept)
 
 
 def test_no_rows_give_no_results(engine, tokenizer) -> None:

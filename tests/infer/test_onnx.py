@@ -208,8 +208,8 @@ def test_int8_reads_loud_neurons_by_themselves(
     model = build(tiny_encoder)
     for layer in model.network.encoder.layers:
         layer.feed_forward.expand.bias.data[7] = 100.0
-    heard = outliers.loudness(model.network.encoder, model.tokenizer)
-    assert all(7 in layer.loud and layer.step < 0.1 for layer in heard)
+    layers = outliers.find_outliers(model.network.encoder, model.tokenizer)
+    assert all(7 in layer.neurons and layer.step < 0.1 for layer in layers)
     exported = tercet.load(export(model, tmp_path / "model", "int8"))
     cosines = (exported.embed(TEXTS) * model.embed(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99

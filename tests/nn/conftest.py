@@ -1,4 +1,4 @@
-"""What the tests of this room share: ragged batches by lengths, and the real sentences."""
+"""What the tests of encoders share: ragged batches by lengths, and real sentences."""
 
 from __future__ import annotations
 

@@ -50,17 +50,17 @@ def test_blocks_attend_within_each_row_only(tokens, biased):
     bias = torch.randn(HEADS, 40, 40, requires_grad=True) if biased else None
     inputs = AttentionInputs.prepare(tokens, bias=bias, dtype=qkv.dtype, head_width=HEAD_WIDTH)
     mixed = restored(attend_blocks(planned(qkv, tokens), inputs, dropout=0.0), tokens)
-    wanted = by_definition(qkv, LENGTHS, bias)
-    torch.testing.assert_close(mixed.double(), wanted, atol=2e-6, rtol=0)
+    expected = by_definition(qkv, LENGTHS, bias)
+    torch.testing.assert_close(mixed.double(), expected, atol=2e-6, rtol=0)
 
     inner = [qkv] if bias is None else [qkv, bias]
     weights = torch.randn_like(mixed)
-    for found, right in zip(
+    for result, right in zip(
         torch.autograd.grad((mixed * weights).sum(), inner),
-        torch.autograd.grad((wanted * weights).sum(), inner),
+        torch.autograd.grad((expected * weights).sum(), inner),
         strict=True,
     ):
-        torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(result, right, atol=1e-5, rtol=1e-5)
 
 
 def test_attention_dropout_works_in_training_alone_and_keeps_the_mean(tokens):
@@ -86,9 +86,9 @@ def test_attention_dropout_drops_weights_at_its_rate(make_tokens):
     qkv[:, :, 2, 0] = torch.eye(length)
     inputs = AttentionInputs.prepare(tokens, bias=None, dtype=qkv.dtype, head_width=length)
     weights = attend_blocks(qkv.flatten(0, 1), inputs, dropout=0.25) * length
-    kept = weights > 0
-    assert abs(kept.float().mean().item() - 0.75) < 0.02
-    torch.testing.assert_close(weights[kept], torch.full_like(weights[kept], 1 / 0.75))
+    is_kept = weights > 0
+    assert abs(is_kept.float().mean().item() - 0.75) < 0.02
+    torch.testing.assert_close(weights[is_kept], torch.full_like(weights[is_kept], 1 / 0.75))
 
 
 def test_an_empty_batch_gives_nothing(make_tokens):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +172,8 @@ def test_the_relative_bias_equals_that_of_transformers():
     bias = RelativeBias(buckets=32, heads=4, positions=514)
     bias.table.weight = their.relative_attention_bias.weight
     for span in (1, 2, 37, 400, 520):
-        wanted = their.compute_position_bias(torch.zeros(1, span, 8))[0]
-        assert torch.equal(bias(span), wanted)
+        expected = their.compute_position_bias(torch.zeros(1, span, 8))[0]
+        assert torch.equal(bias(span), expected)
 
 
 def test_dropout_works_in_training_alone(tiny, sentences):
@@ -187,8 +186,8 @@ def test_dropout_works_in_training_alone(tiny, sentences):
     assert torch.equal(first, encoder(here))
     encoder.eval()
     assert torch.equal(encoder(here), encoder(here))
-    silent = load_encoder(tiny, dropout=0.0, attention_dropout=0.0)
-    torch.testing.assert_close(silent(here), encoder(here), atol=1e-5, rtol=0)
+    without_dropout = load_encoder(tiny, dropout=0.0, attention_dropout=0.0)
+    torch.testing.assert_close(without_dropout(here), encoder(here), atol=1e-5, rtol=0)
     attention_alone = load_encoder(tiny, dropout=0.0, attention_dropout=0.3)
     assert not torch.equal(attention_alone(here), attention_alone(here))
 
@@ -225,7 +224,7 @@ def test_an_empty_batch_gives_nothing(tiny, make_tokens):
 
 
 def test_a_new_encoder_starts_random_and_small(tiny):
-    config = replace(load_encoder(tiny).config, pooler=False)
+    config = load_encoder(tiny).config.replace(pooler=False)
     torch.manual_seed(0)
     encoder = Encoder(config)
     assert encoder.pooler is None

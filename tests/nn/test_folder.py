@@ -40,8 +40,8 @@ def reconfigure(folder: Path, **values: object) -> None:
     path.write_text(json.dumps({key: value for key, value in config.items() if value != "gone"}))
 
 
-def same(one: Path, other: Path) -> bool:
-    first, second = load_encoder(one).state_dict(), load_encoder(other).state_dict()
+def same(folder: Path, other: Path) -> bool:
+    first, second = load_encoder(folder).state_dict(), load_encoder(other).state_dict()
     return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
 
 
@@ -132,11 +132,11 @@ def test_shards_load_like_one_file(copy, tiny_encoder):
 
 def test_rates_come_from_config_unless_given(copy):
     reconfigure(copy, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
-    kept = load_encoder(copy)
-    assert (kept.config.dropout, kept.config.attention_dropout) == (0.2, 0.3)
-    assert (kept.layers[0].dropout.p, kept.layers[0].attention.dropout) == (0.2, 0.3)
-    given = load_encoder(copy, dropout=0.0, attention_dropout=0.5)
-    assert (given.embeddings.dropout.p, given.layers[1].attention.dropout) == (0.0, 0.5)
+    default = load_encoder(copy)
+    assert (default.config.dropout, default.config.attention_dropout) == (0.2, 0.3)
+    assert (default.layers[0].dropout.p, default.layers[0].attention.dropout) == (0.2, 0.3)
+    changed = load_encoder(copy, dropout=0.0, attention_dropout=0.5)
+    assert (changed.embeddings.dropout.p, changed.layers[1].attention.dropout) == (0.0, 0.5)
     with pytest.raises(TercetError, match="dropout is 1"):
         load_encoder(copy, dropout=1.0)
 
@@ -216,17 +216,17 @@ def other_width(folder: Path) -> None:
         (pickle_only, r"pytorch_model\.bin.*save_pretrained"),
         (fewer_layers, r"tensor 'encoder\.layer\.1\..* more has no place"),
         (more_layers, r"tensor 'encoder\.layer\.2\..* is missing"),
-        (other_width, r"has shape .* asks for"),
+        (other_width, r"has shape .* requires"),
     ],
 )
-def test_a_broken_folder_is_told_in_one_sentence(copy, change, message):
+def test_a_broken_folder_is_reported_in_one_sentence(copy, change, message):
     change(copy)
     with pytest.raises(TercetError, match=message) as caught:
         load_encoder(copy)
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_folder_and_an_unwritable_one_are_told(copy):
+def test_a_missing_folder_and_an_unwritable_one_are_reported(copy):
     with pytest.raises(TercetError, match="is not a folder"):
         load_encoder(copy / "nowhere")
     with pytest.raises(TercetError, match="cannot be made"):
@@ -238,5 +238,5 @@ def test_loading_leaves_the_compiler_alone(tiny_encoder: Path) -> None:
         "import sys; from pathlib import Path; from tercet.nn.folder import load_encoder\n"
         f"load_encoder(Path({str(tiny_encoder)!r})); print('torch._dynamo' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (told.stdout.strip(), told.stderr) == ("False", "")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.stdout.strip(), result.stderr) == ("False", "")

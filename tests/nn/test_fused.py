@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import ARCHITECTURES
 from tercet.nn.device_tokens import DeviceTokens, PackedTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.plan import one_block
@@ -25,16 +25,13 @@ LENGTHS = [3, 1, 33, 17]
 def make_encoder(architecture: Literal["bert", "mpnet"], *, dropout: float = 0.0) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(
-        EncoderConfig(
-            architecture=architecture,
+        ARCHITECTURES[architecture].config(
             vocabulary=40,
             width=32,
             layers=2,
             heads=2,
             feed_forward=48,
             positions=64,
-            token_types=2 if architecture == "bert" else 0,
-            relative_buckets=32 if architecture == "mpnet" else 0,
             norm_eps=1e-6,
             dropout=dropout,
             attention_dropout=dropout,
@@ -68,11 +65,11 @@ def clear(encoder: Encoder) -> None:
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
 
 
-def run(forward: FusedEncoder | Encoder, tokens: DeviceTokens, wanted: Tensor) -> Tensor:
+def run(forward: FusedEncoder | Encoder, tokens: DeviceTokens, weights: Tensor) -> Tensor:
     """A forward and backward; the hidden states [total, width]."""
     hidden = forward(tokens)
     assert hidden is not None
-    torch.autograd.backward((hidden.float() * wanted).sum())
+    torch.autograd.backward((hidden.float() * weights).sum())
     return hidden.detach()
 
 
@@ -89,12 +86,12 @@ def test_hidden_states_and_gradients_are_those_of_the_plain_layers(
     architecture: Literal["bert", "mpnet"],
 ) -> None:
     encoder, tokens = make_encoder(architecture), make_tokens(LENGTHS)
-    wanted = torch.randn(sum(LENGTHS), 32, device=DEVICE)
+    weights = torch.randn(sum(LENGTHS), 32, device=DEVICE)
     clear(encoder)
-    expected, plain = run(encoder, tokens, wanted), gradients(encoder)
+    expected, plain = run(encoder, tokens, weights), gradients(encoder)
     clear(encoder)
-    found = run(FusedEncoder(encoder, dtype=torch.float32), tokens, wanted)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    hidden = run(FusedEncoder(encoder, dtype=torch.float32), tokens, weights)
+    torch.testing.assert_close(hidden, expected, rtol=1e-3, atol=1e-4)
     for name, gradient in gradients(encoder).items():
         scale = plain[name].abs().max()
         torch.testing.assert_close(gradient / scale, plain[name] / scale, rtol=0, atol=1e-3)
@@ -102,12 +99,12 @@ def test_hidden_states_and_gradients_are_those_of_the_plain_layers(
 
 def test_gradients_are_added_to_what_is_there() -> None:
     encoder, tokens = make_encoder("bert"), make_tokens([3, 5])
-    wanted = torch.randn(8, 32, device=DEVICE)
+    weights = torch.randn(8, 32, device=DEVICE)
     layers = FusedEncoder(encoder, dtype=torch.float32)
     clear(encoder)
-    run(layers, tokens, wanted)
+    run(layers, tokens, weights)
     once = gradients(encoder)
-    run(layers, tokens, wanted)
+    run(layers, tokens, weights)
     for name, gradient in gradients(encoder).items():
         torch.testing.assert_close(gradient, 2 * once[name], rtol=1e-4, atol=1e-4)
 
@@ -116,13 +113,13 @@ def test_backward_drops_what_forward_dropped() -> None:
     """With the same draws, the gradient is the slope of the loss."""
     encoder, tokens = make_encoder("bert", dropout=0.3), make_tokens([5, 2, 9])
     layers = FusedEncoder(encoder, dtype=torch.float32)
-    wanted = torch.randn(16, 32, device=DEVICE)
+    weights = torch.randn(16, 32, device=DEVICE)
 
     def loss() -> Tensor:
         torch.manual_seed(5)
         hidden = layers(tokens)
         assert hidden is not None
-        return (hidden * wanted).sum()
+        return (hidden * weights).sum()
 
     clear(encoder)
     torch.autograd.backward(loss())
@@ -161,15 +158,15 @@ def test_frozen_layers_get_no_gradient_and_pass_it_on() -> None:
     encoder, tokens = make_encoder("bert"), make_tokens([3, 5])
     encoder.layers[1].requires_grad_(False)
     encoder.embeddings.requires_grad_(False)
-    wanted = torch.randn(8, 32, device=DEVICE)
+    weights = torch.randn(8, 32, device=DEVICE)
     clear(encoder)
-    run(encoder, tokens, wanted)
+    run(encoder, tokens, weights)
     plain = gradients(encoder)
     clear(encoder)
-    run(FusedEncoder(encoder, dtype=torch.float32), tokens, wanted)
-    found = gradients(encoder)
-    assert found.keys() == {name for name in found if name.startswith("layers.0.")}
-    for name, gradient in found.items():
+    run(FusedEncoder(encoder, dtype=torch.float32), tokens, weights)
+    result = gradients(encoder)
+    assert result.keys() == {name for name in result if name.startswith("layers.0.")}
+    for name, gradient in result.items():
         scale = plain[name].abs().max()
         torch.testing.assert_close(gradient / scale, plain[name] / scale, rtol=0, atol=1e-3)
 

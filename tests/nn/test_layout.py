@@ -9,22 +9,22 @@ import tercet
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.nn.layout import by_columns
+from tercet.nn.layout import store_by_columns
 
 
 def test_values_and_shapes_stay() -> None:
     network = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    given = torch.randn(4, 3)
-    expected = network(given)
-    by_columns(network)
-    torch.testing.assert_close(network(given), expected)
+    inputs = torch.randn(4, 3)
+    expected = network(inputs)
+    store_by_columns(network)
+    torch.testing.assert_close(network(inputs), expected)
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, before[name])
     assert network.get_parameter("0.weight").t().is_contiguous()
 
 
-def test_a_model_just_made_lies_in_memory_as_a_loaded_one(tiny_encoder: Path) -> None:
+def test_a_new_model_has_the_memory_layout_of_a_loaded_one(tiny_encoder: Path) -> None:
     loaded = tercet.load(tiny_encoder, device="cpu")
     network = Network(load_encoder(tiny_encoder), pooling="mean", tasks={})
     made = Model(network, loaded.tokenizer, loaded.info)

@@ -6,15 +6,16 @@ import pytest
 import torch
 
 from tercet.errors import TercetError
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.bert import BERT, BertConfig
+from tercet.nn.architectures.mpnet import MPNET, MpnetConfig
 from tercet.nn.encoder import Encoder
 from tercet.nn.names import from_hugging_face, plain_names, to_hugging_face
 
 FILE = Path("model.safetensors")
 SHAPE = {"vocabulary": 11, "width": 8, "layers": 12, "heads": 2, "feed_forward": 16}
 CONFIGS = {
-    "bert": EncoderConfig(architecture="bert", positions=9, token_types=2, **SHAPE),
-    "mpnet": EncoderConfig(architecture="mpnet", positions=9, relative_buckets=32, **SHAPE),
+    "bert": BertConfig(positions=9, token_types=2, **SHAPE),
+    "mpnet": MpnetConfig(positions=9, relative_buckets=32, **SHAPE),
 }
 
 
@@ -45,13 +46,13 @@ def test_their_names_and_shapes_are_those_of_transformers(encoder):
     import transformers
 
     config = encoder.config
-    kind = "Bert" if config.architecture == "bert" else "MPNet"
+    kind = "Bert" if config.architecture is BERT else "MPNet"
     model = getattr(transformers, f"{kind}Model")(
         getattr(transformers, f"{kind}Config")(**config.to_json())
     )
-    wanted = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
     ours = to_hugging_face(encoder.state_dict(), config.architecture)
-    assert {name: tensor.shape for name, tensor in ours.items()} == wanted
+    assert {name: tensor.shape for name, tensor in ours.items()} == expected
 
 
 def test_prefixes_old_norms_heads_and_buffers_are_known():
@@ -65,19 +66,19 @@ def test_prefixes_old_norms_heads_and_buffers_are_known():
         "qa_outputs.bias",
         "classifier.weight",
     ]
-    assert plain_names(names, architecture="bert", file=FILE) == {
+    assert plain_names(names, architecture=BERT, file=FILE) == {
         "embeddings.LayerNorm.weight": "bert.embeddings.LayerNorm.gamma",
         "embeddings.LayerNorm.bias": "bert.embeddings.LayerNorm.beta",
         "pooler.dense.weight": "bert.pooler.dense.weight",
     }
     heads = ["lm_head.dense.weight", "mpnet.embeddings.position_ids", "lm_head.layer_norm.bias"]
-    assert plain_names(heads, architecture="mpnet", file=FILE) == {}
+    assert plain_names(heads, architecture=MPNET, file=FILE) == {}
 
 
 def test_one_tensor_under_two_names_is_refused():
     names = ["embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma"]
     with pytest.raises(TercetError, match="both"):
-        plain_names(names, architecture="bert", file=FILE)
+        plain_names(names, architecture=BERT, file=FILE)
 
 
 def test_missing_unknown_and_wrong_tensors_are_named(encoder):

@@ -33,27 +33,27 @@ ROW_BY_ROW = {
 
 @pytest.mark.parametrize("how", list(ROW_BY_ROW))
 def test_pooling_equals_its_definition_and_so_do_gradients(how, hidden, tokens):
-    found = pool(hidden, tokens, how=how)
-    wanted = torch.stack([ROW_BY_ROW[how](row) for row in hidden.split(LENGTHS)])
-    torch.testing.assert_close(found, wanted)
-    weights = torch.randn_like(wanted)
+    result = pool(hidden, tokens, how=how)
+    expected = torch.stack([ROW_BY_ROW[how](row) for row in hidden.split(LENGTHS)])
+    torch.testing.assert_close(result, expected)
+    weights = torch.randn_like(expected)
     torch.testing.assert_close(
-        torch.autograd.grad((found * weights).sum(), hidden),
-        torch.autograd.grad((wanted * weights).sum(), hidden),
+        torch.autograd.grad((result * weights).sum(), hidden),
+        torch.autograd.grad((expected * weights).sum(), hidden),
     )
 
 
 @pytest.mark.parametrize("how", list(ROW_BY_ROW))
 def test_a_row_alone_is_pooled_as_among_others(how, hidden, tokens, make_tokens):
     alone = DeviceTokens.from_host(make_tokens([[1] * LENGTHS[0]]), torch.device("cpu"))
-    found = pool(hidden[: LENGTHS[0]], alone, how=how)
-    torch.testing.assert_close(found, pool(hidden, tokens, how=how)[:1])
+    result = pool(hidden[: LENGTHS[0]], alone, how=how)
+    torch.testing.assert_close(result, pool(hidden, tokens, how=how)[:1])
 
 
 def test_the_pooler_reads_the_first_token(hidden, tokens):
     pooler = Pooler(6)
-    found = pool(hidden, tokens, how="pooler", pooler=pooler)
-    torch.testing.assert_close(found, pooler(pool(hidden, tokens, how="cls")))
+    result = pool(hidden, tokens, how="pooler", pooler=pooler)
+    torch.testing.assert_close(result, pooler(pool(hidden, tokens, how="cls")))
 
 
 def test_a_missing_pooler_is_a_clear_mistake(hidden, tokens):

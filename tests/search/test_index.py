@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tercet.data.stream import TextFile
+from tercet.embed import staged
+from tercet.embed.identity import Identity
 from tercet.errors import TercetError
 from tercet.model import Model
-from tercet.search import ann, staged
-from tercet.search.identity import identify
+from tercet.search import ann
 from tercet.search.index import Index
 
 WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")
@@ -35,7 +36,7 @@ TEXTS = sentences(300)
 
 @pytest.fixture
 def built(tmp_path: Path, rows: Rows, model: Model) -> Index:
-    return Index.build(tmp_path / "index", rows(TEXTS), model, name="tiny")
+    return Index.build(tmp_path / "index", rows(TEXTS), model)
 
 
 def brute_force(model: Model, texts: list[str], query: str) -> np.ndarray:
@@ -167,7 +168,7 @@ def test_a_wrong_condition_is_named(built: Index, where: str, told: str) -> None
 
 def test_mistakes_of_changes_change_nothing(built: Index, rows: Rows, tmp_path: Path) -> None:
     version = built.version
-    with pytest.raises(TercetError, match=r"id 'r299' is in the index .* already"):
+    with pytest.raises(TercetError, match=r"id 'r299' is already in the index"):
         built.add(rows(["x", "y"], first=299))
     (tmp_path / "b.csv").write_text("id,text,prize\nr1,x,3\n", "utf-8")
     with pytest.raises(TercetError, match="did you mean `price`"):
@@ -180,7 +181,7 @@ def test_mistakes_of_changes_change_nothing(built: Index, rows: Rows, tmp_path: 
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path, rows: Rows, model: Model) -> None:
-    with pytest.raises(TercetError, match="is no index"):
+    with pytest.raises(TercetError, match="is not an index"):
         Index.open(tmp_path)
     with pytest.raises(TercetError, match="holds other files"):
         Index.build(tmp_path, rows(TEXTS[:2]), model)
@@ -235,7 +236,9 @@ def test_staged_parts_of_another_file_or_model_are_not_used(
 ) -> None:
     index = Index.build(tmp_path / "index", rows(TEXTS[:5]), model)
     file = rows(TEXTS[:5])
-    staged.stage(file, other_model, identify(other_model), tmp_path / "index.work", skip_empty=True)
+    staged.stage(
+        file, other_model, Identity.of(other_model), tmp_path / "index.work", skip_empty=True
+    )
     index.update(file)
     assert index.search(TEXTS[3], top=1)[0][0].score == pytest.approx(1.0, abs=1e-5)
 
@@ -305,5 +308,5 @@ def test_an_ann_index_that_misses_too_much_is_not_used(
 
 def test_without_the_lance_files_nothing_opens(built: Index, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "index" / "_versions")
-    with pytest.raises(TercetError, match="is no index"):
+    with pytest.raises(TercetError, match="is not an index"):
         Index.open(tmp_path / "index")

@@ -101,5 +101,5 @@ def test_nothing_is_near_enough(model: Model, tmp_path: Path) -> None:
 
 
 def test_one_text_makes_no_pair(model: Model, tmp_path: Path) -> None:
-    with pytest.raises(TercetError, match="two texts are needed"):
+    with pytest.raises(TercetError, match="a pair needs two texts"):
         mine(write(tmp_path, ["alone"]), model, tmp_path / "work")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.progress import silent
 from tercet.search import pairs
 from tercet.search.groups import group_rows
 from tercet.search.pairs import blocks_of, closest_pairs, pairs_above
@@ -80,7 +81,7 @@ def test_interrupted_work_goes_on(
         if calls == stop + 1:
             raise KeyboardInterrupt
 
-    def run(progress=None) -> list[Pair]:
+    def run(progress=silent) -> list[Pair]:
         if all_above:
             return as_list(pairs_above(blocks, tmp_path, threshold=0.2, progress=progress))
         return as_list(closest_pairs(blocks, tmp_path, top=70, progress=progress))

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tercet.embed import ray_corpus
+from tercet.embed.local import embed_file
+from tercet.embed.ray_engine import embed_with_ray
 from tercet.errors import TercetError
 from tercet.model import load
-from tercet.search import ray_corpus
-from tercet.search.embed import embed_file
-from tercet.search.identity import identify
-from tercet.search.ray_engine import embed_with_ray, index_with_ray
+from tercet.search.ray_index import index_with_ray
 
 ROWS = {"a.csv": 700, "b.jsonl": 500}
 PART = 50
@@ -59,12 +59,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(corpus: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the local engine makes of the files."""
     model = load(tiny_encoder)
-    identity = identify(model, str(tiny_encoder))
     out = tmp_path_factory.mktemp("expected")
     found = []
     for name in ROWS:
         path = out / f"{name}.parquet"
-        embed_file(str(corpus / name), str(path), model=model, identity=identity)
+        embed_file(str(corpus / name), str(path), model=model)
         found += pq.read_table(path).to_pylist()
     return found
 
@@ -115,13 +114,13 @@ def test_a_driver_and_a_node_that_die_cost_nothing(
         if done == total:
             at_end.update({path: path.stat().st_mtime_ns for path in records})
 
-    rows = embed_with_ray(**arguments, progress=progress, say=said.append)
+    rows = embed_with_ray(**arguments, progress=progress, log=said.append)
     assert rows == sum(ROWS.values())
     assert node not in cluster.worker_nodes
     assert [path for path in records if at_end[path] != records[path]] == [damaged]
     assert said[0].startswith(f"Part {int(damaged.stem)} ")
     assert "is damaged" in said[0]
-    assert said[1] == f"{len(whole)} of 24 parts are embedded already."
+    assert said[1] == f"{len(whole)} of 24 parts are already embedded."
     assert told[0] == PART * len(whole)
     assert told[-1] == rows
     compare(pq.read_table(out).to_pylist(), expected)
@@ -131,10 +130,10 @@ def test_a_driver_and_a_node_that_die_cost_nothing(
 def kill_driver(arguments: dict[str, Any], work: Path, *, parts: int) -> None:
     """Begin to embed in another process, and kill it when so many parts are finished."""
     program = (
-        "from tercet.search import ray_corpus\n"
+        "from tercet.embed import ray_corpus\n"
         f"ray_corpus.SMALLEST = {PART}\n"
-        "from tercet.search.ray_engine import embed_with_ray\n"
-        f"embed_with_ray(**{arguments!r}, say=print)\n"
+        "from tercet.embed.ray_engine import embed_with_ray\n"
+        f"embed_with_ray(**{arguments!r}, log=print)\n"
     )
     driver = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     while len(list(work.glob("0*.json"))) < parts:
@@ -159,7 +158,7 @@ def test_an_index_is_committed_once(
         "column": None,
         "id_column": "id",
         "address": cluster.address,
-        "say": print,
+        "log": print,
     }
     monkeypatch.setattr(ray_corpus, "SMALLEST", 600)
     skipped = index_with_ray(str(corpus), str(folder), **arguments)
@@ -171,7 +170,7 @@ def test_an_index_is_committed_once(
     twice = tmp_path / "twice"
     shutil.copytree(corpus, twice)
     shutil.copy(corpus / "a.csv", twice / "c.csv")
-    with pytest.raises(TercetError, match=r"id 'r\d+' stands in a.csv and in c.csv"):
+    with pytest.raises(TercetError, match=r"id 'r\d+' is in a.csv and in c.csv"):
         index_with_ray(str(twice), str(folder), **arguments)
     assert len(lance.dataset(str(folder)).versions()) == 1
 
@@ -181,7 +180,7 @@ def test_an_index_is_committed_once(
     [
         ({"a.csv": "text\na\n", "b.csv": ""}, None, r"b\.csv: is empty\."),
         ({"a.csv": "text\na\n"}, "txt", "no column `txt`"),
-        ({"a.csv": "text,n\na,1\n", "b.csv": "text,n\nb,x\n"}, None, "do not go with those of"),
+        ({"a.csv": "text,n\na,1\n", "b.csv": "text,n\nb,x\n"}, None, "do not match those of"),
         ({"notes.md": "text"}, None, "holds no file of rows"),
     ],
 )
@@ -204,7 +203,7 @@ def test_a_mistake_on_any_machine_is_one_sentence(
             model=str(tiny_encoder),
             column=column,
             address=cluster.address,
-            say=print,
+            log=print,
         )
     assert "\n" not in str(mistake.value)
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
@@ -212,12 +211,12 @@ def test_a_mistake_on_any_machine_is_one_sentence(
 
 def test_an_address_that_nobody_answers_is_told(tiny_encoder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\na\n")
-    with pytest.raises(TercetError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers"):
+    with pytest.raises(TercetError, match=r"`address` 127\.0\.0\.1:1: no Ray cluster answers"):
         embed_with_ray(
             str(tmp_path / "a.csv"),
             str(tmp_path / "out.npy"),
             model=str(tiny_encoder),
             column=None,
             address="127.0.0.1:1",
-            say=print,
+            log=print,
         )

@@ -135,7 +135,7 @@ def serving(
 ) -> Iterator[Serving]:
     chosen = replace(LIMITS, **limits)
     batcher = Batcher(encode_with or partial(encode, model.engine), chosen, Metrics())
-    service = Service(model, "small", chosen, batcher)
+    service = Service(model, chosen, batcher)
     app, gate = build_app(
         service,
         index,
@@ -164,6 +164,13 @@ def serve(model: Model) -> Iterator[Serve]:
     """Starts a server of the small model with other limits or keys than usual."""
     with ExitStack() as stack:
         yield lambda **options: stack.enter_context(serving(model, **options))
+
+
+@pytest.fixture
+def serve_model() -> Iterator[Serve]:
+    """Starts a server of any model."""
+    with ExitStack() as stack:
+        yield lambda model, **options: stack.enter_context(serving(model, **options))
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.serve.batcher import Batcher
+from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
 from tercet.serve.limits import Limits
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
-from tercet.serve.work import Job, Part, Work
 from tercet.text.tokens import Pieces
 
 LIMITS = Limits(
@@ -33,7 +33,7 @@ LIMITS = Limits(
 )
 
 
-def work_of(*lengths: int) -> Work:
+def work_of(*lengths: int) -> EncodingRequest:
     """Texts of so many tokens each; every token of text i is the number i."""
     counts = np.array(lengths, np.int64)
     pieces = Pieces(
@@ -41,7 +41,7 @@ def work_of(*lengths: int) -> Work:
         offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         lengths=counts,
     )
-    return Work(columns=[pieces], lengths=counts, inputs=len(counts))
+    return EncodingRequest(columns=[pieces], lengths=counts, inputs=len(counts))
 
 
 class Encoder:
@@ -54,7 +54,7 @@ class Encoder:
         self.began = threading.Event()
         self.error: BaseException | None = None
 
-    def __call__(self, parts: Sequence[Part]) -> list[Job]:
+    def __call__(self, parts: Sequence[JobPart]) -> list[EncodingJob]:
         self.batches.append([(len(part.rows), part.tokens) for part in parts])
         self.began.set()
         self.go.wait(60)
@@ -62,8 +62,8 @@ class Encoder:
             error, self.error = self.error, None
             raise error
         for part in parts:
-            lengths = part.job.work.lengths[part.rows]
-            part.job.keep(part.rows, np.stack([part.rows, lengths], axis=1).astype(np.float32))
+            lengths = part.job.request.lengths[part.rows]
+            part.job.store(part.rows, np.stack([part.rows, lengths], axis=1).astype(np.float32))
         return [part.job for part in parts if part.job.left == 0]
 
     async def hold(self, batcher: Batcher) -> asyncio.Task[Any]:

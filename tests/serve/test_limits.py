@@ -27,12 +27,12 @@ def test_limits_that_fit_are_taken() -> None:
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        ({"tokens": 65}, ["--max-tokens 65", "64"]),
-        ({"inputs": 33}, ["--max-inputs 33", "--queue-inputs 32"]),
-        ({"batch_tokens": 63}, ["--max-tokens 64", "--batch-tokens 63"]),
-        ({"queue_tokens": 255}, ["--batch-tokens 256", "--queue-tokens 255"]),
-        ({"timeout": 4.0}, ["--max-wait 5", "--timeout 4"]),
-        ({"body": 40}, ["--max-inputs 16", "--max-body 40"]),
+        ({"tokens": 65}, ["`max_tokens` 65", "64"]),
+        ({"inputs": 33}, ["`max_inputs` 33", "`queue_inputs` 32"]),
+        ({"batch_tokens": 63}, ["`max_tokens` 64", "`batch_tokens` 63"]),
+        ({"queue_tokens": 255}, ["`batch_tokens` 256", "`queue_tokens` 255"]),
+        ({"timeout": 4.0}, ["`max_wait` 5", "`timeout` 4"]),
+        ({"body": 40}, ["`max_inputs` 16", "`max_body` 40"]),
     ],
 )
 def test_limits_that_contradict_each_other_are_both_named(

@@ -91,7 +91,7 @@ def test_unknown_paths_and_methods_are_told_in_the_same_form(server: Any) -> Non
 def test_a_client_that_says_nothing_is_cut_off_and_others_are_answered(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE", 0.5)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.5)
     server = serve()
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(50)]
     for peer in silent[::2]:

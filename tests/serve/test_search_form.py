@@ -43,6 +43,63 @@ def test_one_query_needs_no_list(searching: Any) -> None:
     assert len(searching.post("/search", {"query": "dull"}).json()["results"][0]) == 3
 
 
+def test_a_condition_on_columns_narrows_the_search(searching: Any, index: Index) -> None:
+    body = {"query": "dull", "where": "year > 2000"}
+    (rows,) = searching.post("/search", body).json()["results"]
+    wanted = [hit.id for hit in index.search("dull", where="year > 2000")[0]]
+    assert [row["id"] for row in rows] == wanted
+    assert {row["year"] for row in rows} == {2001, 2003}
+    nothing = searching.post("/search", body | {"where": "year > 2100", "rerank": 2}).json()
+    assert nothing == {"results": [[]]}
+
+
+@pytest.mark.parametrize("where", ["nope > 3", "year >", "?", "year", "", "year > 1 " * 600, 3])
+def test_a_wrong_condition_is_named_and_the_server_stays_up(searching: Any, where: Any) -> None:
+    refused = searching.post("/search", {"query": "dull", "where": where})
+    assert (refused.status_code, refused.json()["field"]) == (422, "where")
+    assert "where" in refused.json()["error"]
+    assert searching.post("/search", {"query": "dull"}).status_code == 200
+
+
+def test_reranking_equals_the_library(searching: Any, index: Index) -> None:
+    queries = ["dull", "a film that is fun"]
+    body = {"query": queries, "top": 3, "rerank": 2}
+    results = searching.post("/search", body).json()["results"]
+    for rows, hits in zip(results, index.search(queries, top=3, rerank=2), strict=True):
+        assert [row["id"] for row in rows] == [hit.id for hit in hits]
+        assert [row.get("cross") is None for row in rows] == [False, False, True]
+        for row, hit in zip(rows[:2], hits[:2], strict=True):
+            assert row["cross"] == pytest.approx(hit.cross, abs=1e-5)
+
+
+@pytest.mark.parametrize(("rerank", "status"), [(-1, 422), (1001, 422), ("2", 422), (65, 413)])
+def test_a_wrong_number_to_rerank_is_named(searching: Any, rerank: Any, status: int) -> None:
+    refused = searching.post("/search", {"query": "dull", "rerank": rerank})
+    assert (refused.status_code, refused.json()["field"]) == (status, "rerank")
+
+
+def test_a_model_without_a_cross_mode_cannot_rerank(
+    tmp_path: Path, tiny_encoder: Path, serve_model: Any
+) -> None:
+    from tercet.model import load
+
+    plain = load(tiny_encoder)
+    (tmp_path / "rows.csv").write_text(ROWS, "utf-8")
+    built = Index.build(tmp_path / "films", TextFile.open(tmp_path / "rows.csv"), plain)
+    server = serve_model(plain, index=built)
+    refused = server.post("/search", {"query": "dull", "rerank": 2})
+    assert (refused.status_code, refused.json()["field"]) == (422, "rerank")
+    assert "cannot rerank" in refused.json()["error"]
+
+
+def test_the_document_describes_conditions_and_reranking(searching: Any) -> None:
+    schemas = searching.get("/openapi.json").json()["components"]["schemas"]
+    fields = schemas["SearchBody"]["properties"]
+    assert "SQL" in fields["where"]["description"]
+    assert (fields["rerank"]["minimum"], fields["rerank"]["maximum"]) == (0, 1000)
+    assert "cross" in schemas["FoundRow"]["properties"]
+
+
 def test_info_tells_of_the_index(searching: Any) -> None:
     assert searching.get("/info").json()["tercet"]["index"] == {"name": "films", "rows": 3}
 
@@ -56,7 +113,7 @@ def test_a_wrong_top_is_named(searching: Any, top: Any) -> None:
 def test_without_an_index_there_is_nothing_to_search(server: Any) -> None:
     told = server.post("/search", {"query": "dull"})
     assert told.status_code == 404
-    assert "--index" in told.json()["error"]
+    assert "no index" in told.json()["error"]
 
 
 def test_an_index_of_another_model_is_refused_at_the_start(

@@ -12,7 +12,7 @@ from tokenizers import models, pre_tokenizers
 from tercet.errors import TercetError
 from tercet.text.template import Template, longest_first
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Pieces, concatenate
+from tercet.text.tokens import Pieces, Tokens
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=20)
 
@@ -64,7 +64,7 @@ def test_a_row_alone_is_laid_as_among_others(tiny_encoder, max_tokens):
         lambda rows: tokenizer.template.pair(first, second, rows, max_tokens=max_tokens),
     ):
         alone = [lay(np.array([row])) for row in range(len(texts))]
-        together, joined = lay(None), concatenate(alone)
+        together, joined = lay(None), Tokens.concat(alone)
         for field in ("ids", "types", "offsets", "longest", "truncated"):
             found, wanted = getattr(joined, field), getattr(together, field)
             np.testing.assert_array_equal(found, wanted, strict=field in ("ids", "types"))

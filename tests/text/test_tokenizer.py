@@ -195,12 +195,12 @@ def test_a_megabyte_on_one_line_is_quick(tokenizer, text):
     [
         (lambda t: t.encode(["a", None], max_tokens=9), "Text 1 is None"),
         (lambda t: t.encode([float("nan")], max_tokens=9), "Text 0 is nan"),
-        (lambda t: t.encode("a film", max_tokens=9), "not the one string 'a film'"),
+        (lambda t: t.encode("a film", max_tokens=9), "not the string 'a film'"),
         (lambda t: t.encode_pairs([("a", "b"), ("a",)], max_tokens=9), "Pair 1"),
         (lambda t: t.encode_pairs(["ab"], max_tokens=9), "Pair 0"),
         (lambda t: t.encode_pairs([("a", 3)], max_tokens=9), "3, not a string"),
         (lambda t: t.encode(["a"], max_tokens=2), "max_tokens = 2"),
-        (lambda t: t.check_fits(10), "encoder knows only 10"),
+        (lambda t: t.check_fits(10), "encoder has only 10"),
     ],
 )
 def test_wrong_input_is_named(tokenizer, call, words):
@@ -214,7 +214,7 @@ def test_wrong_input_is_named(tokenizer, call, words):
         ({}, "neither tokenizer.json nor vocab.txt"),
         ({"tokenizer.json": b"{broken"}, "tokenizer.json is not a tokenizer definition"),
         ({"vocab.txt": b"\xff\xfe"}, "not UTF-8"),
-        ({"vocab.txt": b""}, r"must hold the tokens \[CLS\]"),
+        ({"vocab.txt": b""}, r"must contain the tokens \[CLS\]"),
         ({"vocab.txt": b"a", "tokenizer_config.json": b"[1]"}, "not a JSON object"),
     ],
 )

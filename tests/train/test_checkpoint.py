@@ -186,7 +186,7 @@ def half_written(tensors: dict[str, torch.Tensor], file: Path) -> None:
         (module, "save_file", full_disk_in_rust),
         (module, "save_file", half_written),
         (os, "fsync", full_disk),
-        (Path, "write_text", full_disk),
+        (Path, "write_bytes", full_disk),
         (Path, "rename", full_disk),
     ],
     ids=["save", "save-rust", "save-half", "sync", "json", "rename"],
@@ -227,7 +227,7 @@ def test_what_a_kill_left_behind_is_never_read_and_soon_gone(
     checkpoints: Checkpoints, folder: Path, said: Said
 ) -> None:
     checkpoints.save(1, make(1))
-    shutil.copytree(folder / "step-00000001", folder / ".step-00000007.new")
+    shutil.copytree(folder / "step-00000001", folder / ".step-00000007.abcd.tercet-tmp")
     assert same(checkpoints.newest(), make(1))
     assert said == []
     checkpoints.save(2, make(2))

@@ -19,8 +19,10 @@ from tercet.data.examples import read_examples
 from tercet.data.held_out import held_out_rows
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
+from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.scaling import calibrate
-from tercet.evaluate.tasks import evaluate_tasks
+from tercet.evaluate.suite import Context
+from tercet.evaluate.suites.tasks import Tasks
 from tercet.infer.engine import Engine
 from tercet.network.network import Network
 from tercet.recipe import Recipe
@@ -398,7 +400,7 @@ def test_a_taught_run_resumes_exactly_and_asks_nobody_again(
     info = (whole / "model" / "tercet.json").read_text("utf-8")
     assert teachers[0] not in info
     card = (whole / "model" / "README.md").read_text("utf-8")
-    assert "taught by 1 and 2" in card
+    assert "teacher: 1 and 2" in card
     trained = {task for line in lines for task in line.get("loss", {})}
     assert trained == set(tasks)
     assert set(lines[-1]["dev"]) == {"sentiment", "paraphrase", "similarity"}
@@ -516,7 +518,7 @@ def test_figures_of_a_run_are_those_of_its_calibrated_model(
 ) -> None:
     task = {key: value for key, value in PARAPHRASE.items() if key != "bi"}
     model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
-    found = evaluate_tasks(model, sample_data, intervals=False).tasks["paraphrase"]
+    found = Tasks().run(Context(EncodedTexts(model), sample_data)).tasks["paraphrase"]
     assert model.info.metrics is not None
     for mode, told in model.info.metrics["paraphrase"].items():
         measured = {name: one.value for name, one in found.modes[mode].metrics.items()}

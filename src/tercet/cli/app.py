@@ -1,4 +1,4 @@
-"""The `tercet` command: finds the file of a command, runs it, tells a mistake in one sentence."""
+"""The `tercet` command: imports and runs a command, and reports an error in one sentence."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tercet.errors import ReportedElsewhereError, TercetError
+from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 
-# What `tercet --help` says of each command stands here, so that it imports none of them.
+# The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
-    "train": "Train a recipe and leave a run folder.",
-    "evaluate": "Score a model on a suite.",
+    "train": "Train a recipe and write a run folder.",
+    "evaluate": "Score models on suites.",
     "predict": "Predict one task for sentences or pairs, as JSON lines.",
     "embed": "Embed the texts of a file, on this machine or on a Ray cluster.",
     "mine": "Find the closest pairs of a file, or groups of duplicates.",
-    "index": "Make an index of texts to search in, or change one by id.",
+    "index": "Build an index of texts to search, or change one by id.",
     "search": "Find the nearest texts of an index.",
-    "serve": "Serve a model over HTTP, with a page to try it on.",
-    "export": "Write a model in another library's form.",
+    "serve": "Serve a model over HTTP, with a web page to try it.",
+    "export": "Write a model in the format of another library.",
     "recipes": "List the recipes, show one, or copy one to a file.",
-    "reproduce": "Run the reports' experiments, and set our figures beside theirs.",
-    "weights": "Fetch the weights of an encoder, checked by sha256.",
-    "data": "Look into data files before training on them.",
+    "reproduce": "Run the reports' experiments and compare the results with the published ones.",
+    "weights": "Fetch the weights of an encoder, or list the known ones.",
+    "data": "Check data files before training on them.",
     "bench": "List the benchmarks, or run one against its peer.",
 }
-MISTAKE, INTERRUPTED = 2, 130
+ERROR, INTERRUPTED = 2, 130
 
 
 class Deferred(TyperCommand):
-    """A command whose file is imported when it is run, not when it is listed."""
+    """A command whose module is imported when it runs, not when it is listed."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
@@ -49,14 +49,31 @@ class LazyGroup(TyperGroup):
         for name, summary in COMMANDS.items():
             self.add_command(Deferred(name=name, help=summary, callback=None))
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ArgumentError as error:
+            raise TercetError(_with_flags(error, str(ctx.invoked_subcommand))) from error
+
 
 def load_command(name: str) -> Any:
     """`tercet/cli/NAME.py` holds a function of that name, or a `typer.Typer` of subcommands."""
-    found = getattr(import_module(f"tercet.cli.{name}"), name)
-    if not isinstance(found, typer.Typer):
-        function, found = found, typer.Typer(add_completion=False)
-        found.command(name)(function)
-    return typer.main.get_command(found)
+    command = getattr(import_module(f"tercet.cli.{name}"), name)
+    if not isinstance(command, typer.Typer):
+        function, command = command, typer.Typer(add_completion=False)
+        command.command(name)(function)
+    return typer.main.get_command(command)
+
+
+def _with_flags(error: ArgumentError, name: str) -> str:
+    """The sentence of an error with the flags of a command instead of Python arguments."""
+    sentence, command = str(error), load_command(name)
+    for each in getattr(command, "commands", {"": command}).values():
+        for parameter in each.params:
+            if parameter.name in error.arguments:
+                flag = parameter.opts[0] if parameter.opts[0][0] == "-" else parameter.name.upper()
+                sentence = sentence.replace(f"`{parameter.name}`", flag)
+    return sentence
 
 
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
@@ -65,7 +82,8 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
 @app.callback()
 def options(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of a mistake (or TERCET_DEBUG=1).")
+        bool,
+        typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1)."),
     ] = False,
 ) -> None:
     """One encoder, three answers: sentiment, paraphrase and similarity from a single BERT.
@@ -76,45 +94,45 @@ def options(
         os.environ["TERCET_DEBUG"] = "1"
     log = logging.getLogger("tercet")
     log.setLevel(logging.INFO)
-    log.handlers = [Talk()]
+    log.handlers = [StderrHandler()]
 
 
-class Talk(logging.Handler):
-    """Says on stderr what the rooms below report, such as where weights are fetched from."""
+class StderrHandler(logging.Handler):
+    """Prints what lower layers log, such as where weights are fetched from."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(record.getMessage(), file=sys.stderr)
 
 
 def main() -> None:
-    """Run the command line; a mistake is one sentence on stderr and exit code 2."""
+    """Run the command line; an error is one sentence on stderr and exit code 2."""
     try:
-        # Outside of standalone mode an early exit comes back as its code, and errors come through.
+        # Without standalone mode, an early exit returns its code, and errors are raised.
         code = typer.main.get_command(app).main(prog_name="tercet", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget_stdout()
+        _discard_stdout()
         code = 1
     except KeyboardInterrupt:
         code = INTERRUPTED
     except typer.Abort:
-        code = _mistake("given up.")
+        code = _fail("aborted.")
     except typer.TyperException as error:
-        code = _mistake(error.format_message())
+        code = _fail(error.format_message())
     except ReportedElsewhereError:
-        code = MISTAKE
+        code = ERROR
     except TercetError as error:
-        code = _mistake(str(error))
+        code = _fail(str(error))
     except OSError as error:
-        code = _mistake(_sentence(error))
+        code = _fail(_sentence(error))
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _mistake(sentence: str) -> int:
+def _fail(sentence: str) -> int:
     if os.environ.get("TERCET_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
     print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
-    return MISTAKE
+    return ERROR
 
 
 def _sentence(error: OSError) -> str:
@@ -123,6 +141,6 @@ def _sentence(error: OSError) -> str:
     return f"{' -> '.join(names)}: {reason}." if names else f"{reason}."
 
 
-def _forget_stdout() -> None:
-    """Nobody reads any more: keep the interpreter from failing on what is left to write."""
+def _discard_stdout() -> None:
+    """The reader is gone: keep the interpreter from failing on buffered output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,34 +18,36 @@ FOLDER = Path(tercet.__file__).parents[2] / "benchmarks"
 
 
 def bench(
-    name: Annotated[str | None, typer.Argument(help="A benchmark; all are listed without.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A benchmark; default: list all.")] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="What it takes; its own --help says.")
+        list[str] | None, typer.Argument(help="Its arguments; see its own --help.")
     ] = None,
 ) -> None:
-    """List the benchmarks, or run one: each prints a ratio against a peer in the same run.
+    """List the benchmarks, or run one. Each prints a ratio against a peer in the same run.
 
-    They are part of the repository and need the extra `dev`.
+    The benchmarks are part of the repository and need the extra `dev`.
 
     Example: tercet bench embed
     """
-    found = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
-    if not found:
+    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
+    if not scripts:
         raise TercetError(
-            "The benchmarks are part of Tercet's repository, and this is an installed package: "
-            "clone the repository and run it there."
+            "The benchmarks are not part of the installed package: clone Tercet's repository and "
+            "run this command there."
         )
     if name is None:
-        print_table(["name", "measures"], [[each, _summary(path)] for each, path in found.items()])
+        print_table(
+            ["name", "measures"], [[each, _summary(path)] for each, path in scripts.items()]
+        )
         return
-    if name not in found:
-        raise TercetError(f"No benchmark is called {name!r}: there are {', '.join(found)}.")
-    ended = subprocess.run([sys.executable, str(found[name]), *(arguments or [])])
-    if ended.returncode:
-        raise typer.Exit(ended.returncode)
+    if name not in scripts:
+        raise TercetError(f"Unknown benchmark {name!r}; known are {', '.join(scripts)}.")
+    process = subprocess.run([sys.executable, str(scripts[name]), *(arguments or [])])
+    if process.returncode:
+        raise typer.Exit(process.returncode)
 
 
 def _summary(path: Path) -> str:
     """The first line of a script's docstring."""
-    told = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-    return told.partition("\n")[0]
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return docstring.partition("\n")[0]

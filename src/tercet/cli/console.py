@@ -1,4 +1,4 @@
-"""The one place that makes consoles: stdout for results, stderr for talk."""
+"""The terminal: stdout for results, stderr for messages."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
 
 from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
 
+from tercet.progress import Progress
+
 RESULTS = Console(highlight=False, markup=False)
-TALK = Console(stderr=True, highlight=False, markup=False)
+MESSAGES = Console(stderr=True, highlight=False, markup=False)
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Report(Protocol):
-    """How long work tells how far it is."""
-
-    def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None: ...
-
-
-def say(line: str) -> None:
-    """One line of talk, never wrapped."""
-    TALK.print(line, soft_wrap=True)
+def print_message(line: str) -> None:
+    """Print one line on stderr, never wrapped."""
+    MESSAGES.print(line, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A drawn table on a terminal; in a pipe a line of names and a line a row, tabs between."""
+    """Print a table on a terminal; in a pipe, tab-separated lines of names and rows."""
     if not RESULTS.is_terminal:
         for row in (columns, *rows):
             print("\t".join(" ".join(str(cell).split()) for cell in row))
@@ -41,9 +36,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 @contextmanager
-def progress(what: str, *, total: int | None = None) -> Iterator[Report]:
-    """Gives a function to call with how much is done: a bar on a terminal, else lines at times."""
-    if TALK.is_terminal:
+def progress(what: str, *, total: int | None = None) -> Iterator[Progress]:
+    """Show progress: a bar on a terminal, else a line every few seconds."""
+    if MESSAGES.is_terminal:
         with _bar() as bar:
             task = bar.add_task(what, total=total, note="")
 
@@ -64,12 +59,12 @@ def _bar() -> bars.Progress:
         bars.MofNCompleteColumn(),
         bars.TimeRemainingColumn(),
         bars.TextColumn("{task.fields[note]}"),
-        console=TALK,
+        console=MESSAGES,
     )
 
 
 class _Lines:
-    """Progress where nothing can be drawn over: a plain line every few seconds."""
+    """Progress without a terminal: a plain line every few seconds."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self.what = what
@@ -77,26 +72,26 @@ class _Lines:
         self.start = self.last = time.monotonic()
         self.done = 0
         self.note = ""
-        self.untold = False
+        self.pending = False
 
     def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None:
-        if done < self.done:  # other work has begun, which says nothing of how long this takes
+        if done < self.done:  # other work has started: the time so far predicts nothing
             self.start = time.monotonic()
         self.done, self.total, self.note = done, total or self.total, note
-        self.untold = True
+        self.pending = True
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
-            self._tell()
+            self._print()
 
     def finish(self) -> None:
-        if self.untold:
-            self._tell()
+        if self.pending:
+            self._print()
 
-    def _tell(self) -> None:
+    def _print(self) -> None:
         self.last = time.monotonic()
-        self.untold = False
+        self.pending = False
         parts = [f"{self.done} of {self.total}" if self.total else str(self.done)]
         if self.total and 0 < self.done < self.total:
             left = (self.last - self.start) * (self.total - self.done) / self.done
             parts.append(f"{timedelta(seconds=round(left))} left")
         parts += [self.note] if self.note else []
-        say(f"{self.what}: {', '.join(parts)}")
+        print_message(f"{self.what}: {', '.join(parts)}")

@@ -1,4 +1,4 @@
-"""`tercet data check`: what is in data files, and what they share."""
+"""`tercet data check`: the content of data files, and what they have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tercet.cli.console import print_table
 if TYPE_CHECKING:
     from tercet.data.checks import CheckReport, FileCheck, Finding, Overlap
 
-LISTED = 20  # bad rows that the table lists; --json has all
+LISTED = 20  # bad rows in the table; --json lists all
 
 data = typer.Typer(add_completion=False, no_args_is_help=True)
 Entry = tuple[str, str]
@@ -20,7 +20,7 @@ Entry = tuple[str, str]
 
 @data.callback()
 def group() -> None:
-    """Look into data files before training on them."""
+    """Check data files before training on them."""
 
 
 @data.command()
@@ -30,14 +30,14 @@ def check(
     ],
     text: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A text column, by name or number; once for each."),
+        typer.Option(metavar="COLUMN", help="A text column, by name or number; may be repeated."),
     ] = None,
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The label column, by name or number.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Report bad rows, duplicates, labels and lengths of files, and what files share.
+    """Report bad rows, duplicates, labels and lengths of files, and overlaps between files.
 
     Example: tercet data check quora-train.csv quora-dev.csv
     """
@@ -47,8 +47,8 @@ def check(
     if json:
         print(_as_json(report))
         return
-    names = _short_names([found.file for found in report.files])
-    rows = [(names[found.file], *entry) for found in report.files for entry in _entries(found)]
+    names = _short_names([file.file for file in report.files])
+    rows = [(names[file.file], *entry) for file in report.files for entry in _entries(file)]
     for shared in report.overlaps:
         both = f"{names[shared.first]} + {names[shared.second]}"
         rows += [(both, *entry) for entry in _shared(shared)]
@@ -56,7 +56,7 @@ def check(
 
 
 def _short_names(files: list[str]) -> dict[str, str]:
-    """Files without their folders, where that tells them apart."""
+    """File names without folders, if they are distinct."""
     short = {file: Path(file).name for file in files}
     return short if len(set(short.values())) == len(short) else {file: file for file in files}
 
@@ -68,29 +68,29 @@ def _as_json(report: CheckReport) -> str:
     return json.dumps(asdict(report), ensure_ascii=False, indent=2)
 
 
-def _entries(found: FileCheck) -> list[Entry]:
-    columns = ", ".join(found.texts) + (f" -> {found.label}" if found.label else "")
-    entries = [("columns", columns), ("rows", f"{found.rows:,}")]
-    entries.append(("bad rows", f"{len(found.bad):,}"))
-    entries += [("bad row", f"{row.place}: {row.reason}") for row in found.bad[:LISTED]]
-    if len(found.bad) > LISTED:
-        entries.append(("bad row", f"and {len(found.bad) - LISTED:,} more"))
-    entries.append(("duplicate rows", _told(found.duplicate_rows)))
-    entries.append(("duplicate texts", _told(found.duplicate_texts)))
-    if found.labels is not None:
-        entries.append(("label conflicts", _told(found.conflicts)))
-    return entries + _labels(found) + _lengths(found)
+def _entries(file: FileCheck) -> list[Entry]:
+    columns = ", ".join(file.texts) + (f" -> {file.label}" if file.label else "")
+    entries = [("columns", columns), ("rows", f"{file.rows:,}")]
+    entries.append(("bad rows", f"{len(file.bad):,}"))
+    entries += [("bad row", f"{row.place}: {row.reason}") for row in file.bad[:LISTED]]
+    if len(file.bad) > LISTED:
+        entries.append(("bad row", f"and {len(file.bad) - LISTED:,} more"))
+    entries.append(("duplicate rows", _count(file.duplicate_rows)))
+    entries.append(("duplicate texts", _count(file.duplicate_texts)))
+    if file.labels is not None:
+        entries.append(("label conflicts", _count(file.conflicts)))
+    return entries + _labels(file) + _lengths(file)
 
 
-def _told(finding: Finding) -> str:
+def _count(finding: Finding) -> str:
     if not finding.count:
         return "0"
     first = ", ".join("/".join(map(str, group[:4])) for group in finding.lines[:3])
     return f"{finding.count:,} (lines {first}{', ...' if len(finding.lines) > 3 else ''})"
 
 
-def _labels(found: FileCheck) -> list[Entry]:
-    labels = found.labels
+def _labels(file: FileCheck) -> list[Entry]:
+    labels = file.labels
     if labels is None:
         return []
     entries = []
@@ -107,12 +107,12 @@ def _labels(found: FileCheck) -> list[Entry]:
     return entries
 
 
-def _lengths(found: FileCheck) -> list[Entry]:
-    words = found.lengths
-    told = f"median {words.median:g}, 95 % up to {words.p95:g}, longest {words.longest:,}"
-    return [("words a text", f"{told} (line {words.longest_line})")]
+def _lengths(file: FileCheck) -> list[Entry]:
+    words = file.lengths
+    lengths = f"median {words.median:g}, 95 % up to {words.p95:g}, longest {words.longest:,}"
+    return [("words per text", f"{lengths} (line {words.longest_line})")]
 
 
 def _shared(shared: Overlap) -> list[Entry]:
-    pairs = [] if shared.pairs is None else [("common pairs", _told(shared.pairs))]
-    return [*pairs, ("common sentences", _told(shared.sentences))]
+    pairs = [] if shared.pairs is None else [("common pairs", _count(shared.pairs))]
+    return [*pairs, ("common sentences", _count(shared.sentences))]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from tercet.cli.console import Report, progress, say
-from tercet.cli.options import ModelOption
-from tercet.errors import TercetError
+from tercet.cli.console import print_message, progress
+from tercet.cli.options import (
+    AddressOption,
+    ColumnOption,
+    EngineOption,
+    ModelOption,
+    PluginOption,
+    check_address,
+)
+from tercet.progress import Progress
 
 
 def embed(
@@ -17,62 +24,56 @@ def embed(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Plain text, CSV, TSV, JSON lines or Parquet; Ray takes folders and URIs too.",
+            help="Plain text, CSV, TSV, JSON lines or Parquet; with Ray also a folder or a URI.",
         ),
     ],
     out: Annotated[
         str,
         typer.Option(
-            metavar="FILE.parquet|.npy", help="All columns and the vectors, or the vectors alone."
+            metavar="FILE.parquet|.npy", help="All columns and the vectors, or only the vectors."
         ),
     ],
     model: ModelOption = None,
-    column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The text column; guessed when left out.")
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="This process, or a Ray cluster.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="A", help="Of a Ray cluster; one on this machine when left out."),
-    ] = None,
+    column: ColumnOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    plugin: PluginOption = None,
 ) -> None:
-    """Embed every row of a file, in its order; what was interrupted goes on where it was.
+    """Embed every row of a file, in its order. Run again after an interruption, it resumes.
 
     Example: tercet embed questions.csv --out vectors.parquet --model runs/best --column question
     """
-    if address is not None and engine != "ray":
-        raise TercetError("--address is of a Ray cluster: give --engine ray too.")
+    check_address(address, engine)
     with progress("Embedding") as report:
-        tell = Rate(report)
+        rate = Rate(report)
         if engine == "ray":
-            from tercet.search.ray_engine import embed_with_ray
+            from tercet.embed.ray_engine import embed_with_ray
 
             rows = embed_with_ray(
-                file, out, model=model, column=column, address=address, progress=tell, say=say
+                file,
+                out,
+                model=model,
+                column=column,
+                address=address,
+                progress=rate,
+                log=print_message,
             )
         else:
+            from tercet.embed.local import embed_file
             from tercet.model import load
-            from tercet.search.embed import embed_file
-            from tercet.search.identity import identify
 
-            loaded = load(model)
-            identity = identify(loaded, model)
-            rows = embed_file(
-                file, out, model=loaded, identity=identity, column=column, progress=tell
-            )
-    say(f"Wrote {rows:,} vectors to {out}.")
+            rows = embed_file(file, out, model=load(model), column=column, progress=rate)
+    print_message(f"Wrote {rows:,} vectors to {out}.")
 
 
 class Rate:
-    """Passes progress on with the rate since the first call, which tells of what was there."""
+    """A progress that adds the rate since the first call, which counts rows from an earlier run."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Progress) -> None:
         self._report = report
         self._first: tuple[int, float] | None = None
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None:
         now = time.monotonic()
         first, since = self._first = self._first or (done, now)
         rate = (done - first) / max(now - since, 1e-9)

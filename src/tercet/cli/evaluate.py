@@ -1,38 +1,30 @@
-"""`tercet evaluate`: a model's figures on suites."""
+"""`tercet evaluate`: run suites on a model."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import Report, print_table, progress, say
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.console import print_message, print_table, progress
+from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
+from tercet.evaluate.suites import SUITES
+from tercet.files import write_text
+from tercet.progress import Progress
 
 if TYPE_CHECKING:
-    from tercet.evaluate.evaluation import Evaluation, Suite
+    from tercet.evaluate.evaluation import Evaluation
+    from tercet.report.report import Report
 
-
-class SuiteName(StrEnum):
-    """What --suite takes; the command line cannot repeat a `Literal`."""
-
-    TASKS = "tasks"
-    STS = "sts"
-    TRANSFER = "transfer"
-    ROBUSTNESS = "robustness"
-    GEOMETRY = "geometry"
-    ALL = "all"
-
-
+ALL = "all"
 MISSING_DATA = 3
-"""The exit code where a suite lacked files."""
+"""The exit code if a suite lacks files."""
+SUITES_HELP = ". ".join(f"{name}: {SUITES[name].description}" for name in SUITES)
 
 
 def evaluate(
@@ -40,27 +32,26 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help=f"{MODEL_HELP} Several are set side by side.",
+            help=f"{MODEL_HELP} Several are compared.",
         ),
     ] = None,
     suite: Annotated[
-        list[SuiteName] | None,
+        list[str] | None,
         typer.Option(
-            help="tasks: dev data of the model's own tasks. sts: STS12 to STS16, STS-B, SICK-R. "
-            "transfer: SentEval. robustness: word order, typos, negation. geometry: the vectors. "
-            "Give it several times for several; tasks when left out."
+            metavar="SUITE",
+            help=f"{SUITES_HELP}. Or all. Repeat it for several; default: tasks.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Where the suites' files lie."),
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Folder with the suites' files."),
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here too.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the results as JSON.")
     ] = None,
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE.html", help="Write a page to look at, in one file."),
+        typer.Option("--report", metavar="FILE.html", help="Write an HTML report, one file."),
     ] = None,
     markdown_file: Annotated[
         Path | None,
@@ -70,141 +61,105 @@ def evaluate(
         int | None,
         typer.Option(
             min=1,
-            help="Only so many rows of each task and set, for a quick look: of the suites tasks "
-            "and robustness; the others always read all.",
+            help="At most so many rows of each task and set, for a quick look: only the suites "
+            "tasks and robustness read fewer.",
         ),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
-    """Score a model on suites, with 95 % bootstrap intervals, or several models side by side.
+    """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
 
-    The figure that stands for a task is marked *; that of its most exact mode counts overall.
-    Of several models each is tested against the first by a paired bootstrap of the same rows.
-    Where a file of a suite is missing the rest is measured, and the exit code is 3.
+    * marks the metric that represents a task; its most accurate mode counts overall. Several models
+    are each tested against the first by a paired bootstrap of the same rows. If a file of a suite
+    is missing, the rest is measured and the exit code is 3.
 
     Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
+    from tercet.report.report import Report
+
     if data is None:
-        raise TercetError("--data: say where the data lies, here or in TERCET_DATA.")
+        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
     if not data.is_dir():
-        raise TercetError(f"--data {data}: is no folder.")
+        raise TercetError(f"--data {data}: is not a folder.")
     files = {"--json": json_file, "--report": report_file, "--markdown": markdown_file}
     for option, file in files.items():
         if file is not None and not file.parent.is_dir():
             raise TercetError(f"{option} {file}: its folder does not exist.")
-    found = _measure(models or [None], data, _suites(suite), rows)
-    _show(found)
-    _write(found, files, run=_run_of(models))
-    if any(one.missing for one in found):
+    evaluations = _measure(models or [None], data, _suites(suite or ["tasks"]), rows)
+    report = Report(evaluations, run=_run_of(models))
+    _show(report)
+    _write(report, files)
+    if any(evaluation.missing for evaluation in evaluations):
         raise typer.Exit(MISSING_DATA)
 
 
+def _suites(names: Sequence[str]) -> list[str]:
+    for name in names:
+        if name != ALL and name not in SUITES:
+            raise TercetError(f"--suite {name}: {SUITES.unknown(name)}")
+    return SUITES.names() if ALL in names else list(names)
+
+
 def _measure(
-    sources: Sequence[str | None], data: Path, suites: list[Suite], rows: int | None
+    sources: Sequence[str | None], data: Path, suites: list[str], rows: int | None
 ) -> list[Evaluation]:
     from tercet.evaluate.evaluation import evaluate
-    from tercet.evaluate.sts import leaking_data
     from tercet.model import load
 
-    # All are loaded first: a name that is wrong is told before minutes of measuring.
+    # All are loaded first: a wrong name is reported before minutes of measuring.
     loaded = [load(source) for source in sources]
-    # What one of them has seen, none of them is measured by.
-    leaking = next(filter(None, map(leaking_data, loaded)), None)
-    found = []
-    for source, model in zip(sources, loaded, strict=True):
-        name = model_name(str(source))
-        with progress(f"Measuring {name}" if len(loaded) > 1 else "Measuring") as report:
-            found.append(
+    evaluations = []
+    for model in loaded:
+        name = model.name
+        with progress(f"Measuring {name}" if len(loaded) > 1 else "Measuring") as shown:
+
+            @contextmanager
+            def phases(what: str, shown: Progress = shown) -> Iterator[Progress]:
+                yield lambda done, total=None, *, note="": shown(done, total, note=what)
+
+            evaluations.append(
                 evaluate(
                     model,
                     data,
                     suites=suites,
-                    name=name,
                     rows=rows,
-                    leaking=leaking,
-                    progress=partial(_tell, report),
+                    compared=loaded,
+                    phases=phases,
                 )
             )
-    return found
-
-
-def _tell(report: Report, what: str, done: int, total: int) -> None:
-    report(done, total, note=what)
-
-
-def model_name(source: str) -> str:
-    """What a model is called by: its folder, or the run's where that is called `model`."""
-    path = Path(source)
-    if not path.is_dir():
-        return source
-    resolved = path.resolve()
-    return resolved.parent.name if resolved.name == "model" else resolved.name
-
-
-def _suites(asked: list[SuiteName] | None) -> list[Suite]:
-    from tercet.evaluate.evaluation import SUITES
-
-    chosen = asked or [SuiteName.TASKS]
-    return [suite for suite in SUITES if suite in chosen or SuiteName.ALL in chosen]
+    return evaluations
 
 
 def _run_of(models: list[str] | None) -> Path | None:
-    from tercet.evaluate.outputs import run_of
+    from tercet.report.training import run_of
 
     return run_of(models[0]) if models else None
 
 
-def _show(found: list[Evaluation]) -> None:
-    for one in found:
-        for line in one.notes:
-            say(line if len(found) == 1 else f"{one.model['name']}: {line}")
-    if len(found) == 1:
-        _show_one(found[0])
-    else:
-        _show_side_by_side(found)
-    for missed in dict.fromkeys(missed for one in found for missed in one.missing):
-        say(f"{missed.suite}: {missed.task} was not measured: {missed.file} is missing.")
-
-
-def _show_one(found: Evaluation) -> None:
-    from tercet.evaluate.summary import summaries
-
-    shown = summaries(found)
-    for place, table in enumerate(shown):
+def _show(report: Report) -> None:
+    several = len(report.evaluations) > 1
+    for evaluation in report.evaluations:
+        for note in evaluation.notes:
+            print_message(f"{evaluation.name}: {note}" if several else note)
+    tables = report.tables()
+    for place, (title, table) in enumerate(tables):
         if place:
             print()
-        if len(shown) > 1:
-            print(f"# {table.title}")
-        print_table(table.columns, table.rows)
+        if len(tables) > 1:
+            print(f"# {title}: {table.caption}")
+        print_table(table.columns, [[cell.full or cell.text for cell in row] for row in table.rows])
+    missing = [file for evaluation in report.evaluations for file in evaluation.missing]
+    for file in dict.fromkeys(missing):
+        print_message(f"{file.suite}: {file.task} was not measured: {file.file} is missing.")
 
 
-def _show_side_by_side(found: list[Evaluation]) -> None:
-    from tercet.evaluate.outputs import to_tables
-
-    for place, table in enumerate(to_tables(found)):
-        if place:
-            print()
-        print(f"# {table.caption}")
-        print_table(table.columns, [[cell.text for cell in row] for row in table.rows])
-
-
-def _write(found: list[Evaluation], files: Mapping[str, Path | None], *, run: Path | None) -> None:
-    from tercet.evaluate.outputs import to_json, to_report, to_text
-
-    made = {
-        "--json": lambda: json.dumps(to_json(found)) + "\n",
-        "--report": lambda: to_report(found, run=run),
-        "--markdown": lambda: to_text(found),
+def _write(report: Report, files: Mapping[str, Path | None]) -> None:
+    formats = {
+        "--json": lambda: json.dumps(report.to_json()) + "\n",
+        "--report": report.to_html,
+        "--markdown": report.to_markdown,
     }
     for option, file in files.items():
         if file is not None:
-            _write_whole(file, made[option]())
-            say(f"Wrote {file}.")
-
-
-def _write_whole(path: Path, content: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(content, "utf-8")
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+            write_text(file, formats[option]())
+            print_message(f"Wrote {file}.")

@@ -1,4 +1,4 @@
-"""`tercet export`: a model in another library's form."""
+"""`tercet export`: a model in the format of another library."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from tercet.cli.console import say
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.console import print_message
+from tercet.cli.options import MODEL_HELP, PluginOption
 
 
 def export(
@@ -16,14 +16,15 @@ def export(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL_HELP)] = None,
     form: Annotated[
         Literal["sentence-transformers", "onnx", "onnx-int8"],
-        typer.Option("--format", help="The form to write."),
+        typer.Option("--format", help="The format to write."),
     ] = "sentence-transformers",
+    plugin: PluginOption = None,
 ) -> None:
-    """Write a model in another library's form.
+    """Write a model in the format of another library.
 
-    sentence-transformers: the folder loads there, old and new, in transformers, and here. onnx and
-    onnx-int8: graphs for ONNX Runtime, in single precision or with 8-bit linear layers; the folder
-    loads here, on a CPU, without torch.
+    sentence-transformers: the folder loads in all versions of it, in transformers, and in Tercet.
+    onnx, onnx-int8: graphs for ONNX Runtime, in single precision or with 8-bit linear layers; the
+    folder loads in Tercet, on a CPU, without torch.
 
     Example: tercet export runs/best --format onnx-int8 --out exported
     """
@@ -32,11 +33,11 @@ def export(
     loaded = load(model, device="cpu")
     if form == "sentence-transformers":
         loaded.save(out)
-        say(f"Wrote {out}, which loads in {form}, in transformers and in Tercet.")
+        print_message(f"Wrote {out}, which loads in {form}, transformers and Tercet.")
         return
     from tercet.folders.model_folder import Parts
     from tercet.folders.onnx_folder import export_onnx
 
     parts = Parts(loaded.network, loaded.tokenizer, loaded.info)
     export_onnx(out, parts, precision="int8" if form == "onnx-int8" else "fp32")
-    say(f"Wrote {out}, which loads in Tercet and runs in ONNX Runtime.")
+    print_message(f"Wrote {out}, which loads in Tercet and runs in ONNX Runtime.")

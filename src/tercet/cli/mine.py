@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import RESULTS, print_table, progress, say
-from tercet.cli.options import ModelOption
+from tercet.cli.console import RESULTS, print_message, print_table, progress
+from tercet.cli.options import TEXTS_HELP, ColumnOption, IdOption, ModelOption, PluginOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -24,32 +24,34 @@ ON_A_TERMINAL = 50  # rows that a terminal shows
 
 
 def mine(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Texts: plain, CSV, JSON, Parquet.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=TEXTS_HELP)],
     top: Annotated[
-        int | None, typer.Option(metavar="N", help="That many closest pairs; 1000 if nothing else.")
+        int | None, typer.Option(metavar="N", help="The N closest pairs; default: 1000.")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(metavar="X", help="All pairs whose cosine is at least this.")
+        float | None, typer.Option(metavar="X", help="All pairs with a cosine of at least X.")
     ] = None,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Groups that pairs above the threshold make.")
+        bool,
+        typer.Option("--groups", help="Groups of rows connected by pairs above the threshold."),
     ] = False,
     rerank: Annotated[
-        bool, typer.Option("--rerank", help="Let the cross mode judge what was found.")
+        bool, typer.Option("--rerank", help="Score the pairs by the cross mode too.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet; else stdout."),
+        typer.Option(
+            metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file; default: stdout."
+        ),
     ] = None,
     model: ModelOption = None,
-    column: Annotated[str | None, typer.Option(metavar="NAME", help="The text column.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", metavar="NAME", help="The id column; else rows from 1.")
-    ] = None,
+    column: ColumnOption = None,
+    id_column: IdOption = None,
+    plugin: PluginOption = None,
 ) -> None:
-    """Find the closest pairs of a file, or all that are close, or groups of duplicates.
+    """Find the closest pairs of a file, all pairs above a threshold, or groups of duplicates.
 
-    With --out, a command that was interrupted goes on where it was when it is given again.
+    With --out, the command resumes when it is run again after an interruption.
 
     Example: tercet mine questions.csv --threshold 0.9 --groups --out duplicates.csv
     """
@@ -63,8 +65,8 @@ def mine(
 
     texts = TextFile.open(file, column, id_column)
     loaded = load(model)
-    with _work(out) as folder, progress("mine", total=texts.rows) as report:
-        found = find(
+    with _work(out) as folder:
+        mined = find(
             texts,
             loaded,
             folder,
@@ -72,44 +74,44 @@ def mine(
             threshold=threshold,
             groups=groups,
             rerank=rerank,
-            progress=lambda what, done, total: report(done, total, note=what),
+            phases=progress,
         )
         if out is not None:
-            write_table(out, found.schema, found.batches())
+            write_table(out, mined.schema, mined.batches())
         else:
-            _print(found)
-    told = [f"{found.count:,} {'rows in groups' if groups else 'pairs'} of {texts.rows:,} texts"]
-    told += [f"{found.skipped:,} rows without text left out"] if found.skipped else []
-    told += [f"written to {out}"] if out is not None else []
-    say("; ".join(told) + ".")
+            _print(mined)
+    parts = [f"{mined.count:,} {'rows in groups' if groups else 'pairs'} of {texts.rows:,} texts"]
+    parts += [f"{mined.skipped:,} rows without text were skipped"] if mined.skipped else []
+    parts += [f"written to {out}"] if out is not None else []
+    print_message("; ".join(parts) + ".")
 
 
 @contextmanager
 def _work(out: Path | None) -> Iterator[Path]:
-    """A folder beside the output, which stays if the work is interrupted."""
-    from tercet.search.staged import work_folder
+    """A folder next to the output, which is kept if the work is interrupted."""
+    from tercet.embed.staged import work_folder
 
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "work"
         return
     if not out.resolve().parent.is_dir():
-        raise TercetError(f"{out}: there is no folder {out.parent} to write it into.")
+        raise TercetError(f"--out {out}: its folder does not exist.")
     yield work_folder(out)
     shutil.rmtree(work_folder(out), ignore_errors=True)
 
 
-def _print(found: Mined) -> None:
+def _print(mined: Mined) -> None:
     from tercet.search.table_files import json_lines
 
     if not RESULTS.is_terminal:
-        sys.stdout.writelines(line + "\n" for line in json_lines(found.batches()))
+        sys.stdout.writelines(line + "\n" for line in json_lines(mined.batches()))
         return
-    rows = [row for batch in found.batches() for row in islice(batch.to_pylist(), ON_A_TERMINAL)]
+    rows = [row for batch in mined.batches() for row in islice(batch.to_pylist(), ON_A_TERMINAL)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:ON_A_TERMINAL]]
-    print_table(found.schema.names, shown)
-    if found.count > ON_A_TERMINAL:
-        say(f"... and {found.count - ON_A_TERMINAL:,} more: --out FILE writes all.")
+    print_table(mined.schema.names, shown)
+    if mined.count > ON_A_TERMINAL:
+        print_message(f"... and {mined.count - ON_A_TERMINAL:,} more: --out FILE writes all.")
 
 
 def _cell(value: object) -> str:

@@ -1,10 +1,59 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
-MODEL_HELP = "A model folder, a run, or a hub id; else the one that ships."
+from tercet.errors import TercetError
+
+MODEL_HELP = "A model folder, a run or a hub id; default: the model that ships."
+TEXTS_HELP = "A file of texts: plain text, CSV, TSV, JSON lines or Parquet."
 ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)]
+IndexModelOption = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="The model of the index; default: loaded by its name."),
+]
+ColumnOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The text column; default: guessed.")
+]
+IdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--id", metavar="NAME", help="The id column; default: `id`, or row numbers from 1."
+    ),
+]
+EngineOption = Annotated[
+    Literal["local", "ray"], typer.Option(help="This process, or a Ray cluster.")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="The Ray cluster; default: a new one on this machine."),
+]
+
+
+def _load_plugins(files: list[Path] | None) -> list[Path] | None:
+    if files:
+        from tercet.plugins import load_plugin
+
+        for file in files:
+            load_plugin(file)
+    return files
+
+
+PluginOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py",
+        help="A Python file that registers parts of your own; may be repeated.",
+        callback=_load_plugins,
+        is_eager=True,
+    ),
+]
+
+
+def check_address(address: str | None, engine: str) -> None:
+    if address is not None and engine != "ray":
+        raise TercetError("--address needs --engine ray.")

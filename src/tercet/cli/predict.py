@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from tercet.cli.options import ModelOption
+from tercet.cli.options import ModelOption, PluginOption
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
-    from tercet.infer.engine import Floats
     from tercet.model import Model, PairMode
-    from tercet.specs import TaskSpec
+    from tercet.specs import Floats, TaskSpec
 
 BLOCK = 2048  # inputs that are sorted by length, predicted and printed together
 STDIN = "standard input"
 
 Texts = tuple[str, ...]
-"""One sentence, or the two of a pair."""
+"""One sentence, or the two sentences of a pair."""
 
 
 def predict(
@@ -34,28 +33,29 @@ def predict(
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="A sentence; two of them make a pair."),
+        typer.Option(metavar="TEXT", help="A sentence; two make a pair."),
     ] = None,
     model: ModelOption = None,
     mode: Annotated[
         Literal["cross", "bi"] | None,
-        typer.Option(help="Read pairs jointly, or compare vectors; the most exact there is."),
+        typer.Option(help="Read pairs jointly, or compare vectors; default: the more accurate."),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A text column of FILE; twice for pairs."),
+        typer.Option(metavar="NAME", help="A text column of FILE; give it twice for pairs."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Predict one task for sentences or pairs, as JSON lines.
 
-    Pairs are two columns of FILE, two --text, or a line with a tab on standard input.
+    A pair is two columns of FILE, two --text options, or a line of standard input with a tab.
 
     Example: tercet predict sentiment --text "What a lovely film." --model runs/best
     """
     if (file is None) == (not text):
         raise TercetError("Give either FILE (or -) or --text.")
     if column and file in (None, "-"):
-        raise TercetError("--column names a column of FILE, and there is none.")
+        raise TercetError("--column needs FILE.")
     from tercet.model import load
 
     loaded = load(model)
@@ -75,7 +75,7 @@ def _inputs(
         return _stdin(sys.stdin.buffer, width=width)
     if file is None:
         if len(text) % width:
-            raise TercetError(f"--text: pairs need two each, and there are {len(text)}.")
+            raise TercetError(f"--text: a pair needs two, and there are {len(text)}.")
         return iter([tuple(text[start : start + width]) for start in range(0, len(text), width)])
     from tercet.data.examples import read_texts
 
@@ -91,7 +91,7 @@ def _stdin(stream: BinaryIO, *, width: int) -> Iterator[Texts]:
         texts = (line,) if width == 1 else tuple(line.split("\t"))
         if len(texts) != width:
             raise TercetError(
-                f"{STDIN} line {number}: a pair is two sentences with one tab between, and this "
+                f"{STDIN} line {number}: a pair is two sentences separated by one tab, and this "
                 f"line has {len(texts) - 1} tabs."
             )
         yield texts
@@ -102,27 +102,27 @@ def _lines(model: Model, task: str, block: list[Texts], mode: PairMode | None) -
     pairs = len(block[0]) == 2
     inputs: Any = block if pairs else [text for (text,) in block]
     predicted = model.predictions(task, inputs, mode)
-    for texts, found in zip(block, _found(task, spec, predicted, pairs=pairs), strict=True):
+    for texts, fields in zip(block, _fields(task, spec, predicted, pairs=pairs), strict=True):
         named = dict(zip(("first", "second") if pairs else ("text",), texts, strict=True))
-        yield json.dumps({**named, **found}, ensure_ascii=False)
+        yield json.dumps({**named, **fields}, ensure_ascii=False)
 
 
-def _found(
+def _fields(
     task: str, spec: TaskSpec, predicted: Floats, *, pairs: bool
 ) -> Iterable[dict[str, Any]]:
-    """A grade under the task's name; the probability of class 1 of a pair; else all classes."""
+    """A grade under the task's name, the probability of a pair's class 1, or all classes."""
     from tercet.model import Prediction, to_predictions
 
     if spec.labels is None:
         return [{task: round(grade, 6)} for grade in predicted.tolist()]
     classes = to_predictions(predicted, spec.labels, Prediction)
     if pairs and len(spec.labels) == 2:
-        return [{"probability": round(found.probabilities[1], 6)} for found in classes]
+        return [{"probability": round(chosen.probabilities[1], 6)} for chosen in classes]
     return [
         {
-            "label": found.label,
-            "name": found.name,
-            "probabilities": [round(share, 6) for share in found.probabilities],
+            "label": chosen.label,
+            "name": chosen.name,
+            "probabilities": [round(share, 6) for share in chosen.probabilities],
         }
-        for found in classes
+        for chosen in classes
     ]

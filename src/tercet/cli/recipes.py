@@ -1,4 +1,4 @@
-"""`tercet recipes`: list the recipes of the package, show one, copy one."""
+"""`tercet recipes`: list the recipes of the package, show one or copy one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tercet.cli.console import print_table, say
+from tercet.cli.console import print_message, print_table
 from tercet.errors import TercetError
 
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="A recipe to show.")] = None,
     copy: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it here, to change and train.")
+        Path | None, typer.Option(metavar="FILE", help="Copy the recipe to this file.")
     ] = None,
 ) -> None:
     """List the recipes, show one, or copy one to a file.
@@ -25,7 +25,7 @@ def recipes(
 
     if name is None:
         if copy is not None:
-            raise TercetError(f"--copy {copy}: name the recipe that is to be copied.")
+            raise TercetError("--copy needs the name of a recipe.")
         parsed = [recipe.parse() for recipe in bundled()]
         rows = [(recipe.name, recipe.report or "", recipe.summary) for recipe in parsed]
         print_table(("recipe", "report", "summary"), rows)
@@ -35,15 +35,15 @@ def recipes(
         print(recipe.text, end="")
         return
     write_new(copy, recipe.text)
-    say(f"Copied {recipe.name} to {copy}.")
+    print_message(f"Copied {recipe.name} to {copy}.")
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet; nothing is left of one that could not be finished."""
+    """Write a new file; an incomplete one is removed."""
     try:
         file = path.open("x", encoding="utf-8")
     except FileExistsError as error:
-        raise TercetError(f"{path}: exists already, and is not overwritten.") from error
+        raise TercetError(f"{path}: already exists and is not overwritten.") from error
     try:
         with file:
             file.write(text)

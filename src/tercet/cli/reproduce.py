@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import say
+from tercet.cli.console import print_message
+from tercet.cli.options import PluginOption
 
 if TYPE_CHECKING:
     from tercet.reproduce.runs import Outcome
@@ -33,10 +34,11 @@ def reproduce(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the teachers of the recipes first.")
     ] = False,
-    changes: Annotated[
+    overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
 
@@ -51,13 +53,13 @@ def reproduce(
     from tercet.reproduce.table import build_rows, write_table
 
     chosen = choose(names or [])
-    own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(changes or [])]
+    own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(overrides or [])]
     out.mkdir(parents=True, exist_ok=True)
 
     def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
         how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
         one = outcome.experiment
-        say(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
+        print_message(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
         # Again after each, so that what is done is told whatever happens to the rest.
         every = with_earlier(outcomes, out)
         write_table(build_rows(every, out), out, facts=facts_of(every, out))

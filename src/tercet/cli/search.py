@@ -10,47 +10,43 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_table
-from tercet.errors import TercetError
+from tercet.cli.options import IndexModelOption, PluginOption
 
 if TYPE_CHECKING:
-    from tercet.search.index import Hit
+    from tercet.search.hits import Hit
 
 
 def search(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="An index.")],
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of an index.")],
     queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to search for.")],
-    top: Annotated[int, typer.Option(metavar="K", help="How many rows a query.")] = 10,
+    top: Annotated[int, typer.Option(metavar="K", min=1, help="Rows per query.")] = 10,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help='A condition on columns: "price > 3".')
     ] = None,
     rerank: Annotated[
-        int, typer.Option(metavar="N", help="Let the cross mode judge the nearest N too.")
+        int,
+        typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode."),
     ] = 0,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="The model; else the one that made it.")
-    ] = None,
+    model: IndexModelOption = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Find the nearest texts of an index: a table on a terminal, JSON lines in a pipe.
 
     Example: tercet search news.index "rising prices" --top 5 --where "year >= 2020" --rerank 20
     """
-    if top < 1:
-        raise TercetError(f"--top is {top}; it should be at least 1.")
-    if rerank < 0:
-        raise TercetError(f"--rerank is {rerank}; it should be at least 0.")
     from tercet.search.index import Index
 
     index = Index.open(folder)
     if where is not None:
-        index.count(where)  # a typo is told before a model is loaded
+        index.count(where)  # an error in it is reported before a model is loaded
     if model is not None:
         from tercet.model import load
 
-        index = Index.open(folder, load(model))
-    found = index.search(queries, top=top, where=where, rerank=rerank)
-    for query, hits in zip(queries, found, strict=True):
+        index.model = load(model)
+    results = index.search(queries, top=top, where=where, rerank=rerank)
+    for query, hits in zip(queries, results, strict=True):
         if RESULTS.is_terminal:
-            _table(query, hits, index.columns, several=len(queries) > 1)
+            _print(query, hits, index.columns, several=len(queries) > 1)
         else:
             sys.stdout.writelines(line + "\n" for line in _lines(query, hits))
 
@@ -68,18 +64,18 @@ def _lines(query: str, hits: Sequence[Hit]) -> list[str]:
     return lines
 
 
-def _table(query: str, hits: Sequence[Hit], columns: Sequence[str], *, several: bool) -> None:
+def _print(query: str, hits: Sequence[Hit], columns: Sequence[str], *, several: bool) -> None:
     if several:
         RESULTS.print(query, style="bold")
-    judged = any(hit.cross is not None for hit in hits)
+    reranked = any(hit.cross is not None for hit in hits)
     rows = [
         [
             f"{hit.score:.4f}",
-            *([("" if hit.cross is None else f"{hit.cross:.4f}")] if judged else []),
+            *([("" if hit.cross is None else f"{hit.cross:.4f}")] if reranked else []),
             hit.id,
             hit.text,
             *("" if hit.columns[name] is None else hit.columns[name] for name in columns),
         ]
         for hit in hits
     ]
-    print_table(["score", *(["cross"] if judged else []), "id", "text", *columns], rows)
+    print_table(["score", *(["cross"] if reranked else []), "id", "text", *columns], rows)

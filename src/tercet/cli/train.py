@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tercet.cli.console import Report, progress, say
+from tercet.cli.console import print_message, progress
+from tercet.cli.options import PluginOption
+from tercet.progress import Progress
 
 if TYPE_CHECKING:
     from tercet.folders.model_card import Metrics
@@ -25,7 +27,7 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="The run folder; runs/RECIPE when left out."),
     ] = None,
-    changes: Annotated[
+    overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.steps=300."),
     ] = None,
@@ -36,6 +38,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write curves into the run folder too.")
     ] = False,
+    plugin: PluginOption = None,
 ) -> None:
     """Train a recipe and leave a run folder: metrics, checkpoints and the model.
 
@@ -43,7 +46,7 @@ def train(
     """
     from tercet.recipe import Recipe
 
-    chosen = Recipe.load(recipe, changes or [])
+    chosen = Recipe.load(recipe, overrides or [])
     folder = out or Path("runs") / chosen.name
 
     from tercet.train.run import train_recipe
@@ -66,7 +69,7 @@ class TerminalListener:
 
     def __init__(self) -> None:
         self._open: Any = None
-        self._report: Report | None = None
+        self._report: Progress | None = None
         self._name = ""
         self._steps = self._done = 0
         self._rows = 0
@@ -74,9 +77,9 @@ class TerminalListener:
         self._recent: dict[str, float] = {}
 
     def say(self, sentence: str) -> None:
-        say(sentence)
+        print_message(sentence)
 
-    def working(self, what: str) -> AbstractContextManager[Report]:
+    def working(self, what: str) -> AbstractContextManager[Progress]:
         return progress(what)
 
     def begin_stage(self, name: str, *, steps: int, done: int) -> None:
@@ -105,7 +108,7 @@ class TerminalListener:
             for mode, metrics in modes.items()
             for metric, figure in metrics.items()
         )
-        say(
+        print_message(
             f"dev after step {step}: score {score:.4f}{' (best so far)' if best else ''}: {figures}"
         )
 
@@ -115,4 +118,4 @@ class TerminalListener:
             self._open = self._report = None
 
     def interrupted(self, step: int) -> None:
-        say(f"Stopped and saved after step {step}; continue with --resume.")
+        print_message(f"Stopped and saved after step {step}; continue with --resume.")

@@ -1,4 +1,4 @@
-"""`tercet weights`: fetch the weights of an encoder, or list those known by name."""
+"""`tercet weights`: fetch the weights of an encoder, or list the known ones."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tercet.errors import TercetError
 
 def weights(
     name: Annotated[
-        str | None, typer.Argument(help="A name of the list, a hub id (owner/model) or a folder.")
+        str | None, typer.Argument(help="A known name, a hub id (owner/model) or a folder.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Copy the files into this new folder.")
+        Path | None, typer.Option(metavar="DIR", help="Copy the files to this new folder.")
     ] = None,
 ) -> None:
-    """Fetch the weights of an encoder, checked by sha256, and print their folder.
+    """Fetch the weights of an encoder, check their sha256, and print their folder.
 
-    Without a name, list the weights that are known by name and where they are on this machine.
+    Without a name, list the known weights and their folders on this machine.
 
     Example: tercet weights all-minilm-l6-v2 --out encoders/minilm
     """
@@ -29,7 +29,7 @@ def weights(
 
     if name is None:
         if out is not None:
-            raise TercetError(f"--out {out}: name the weights that are to be put there.")
+            raise TercetError("--out needs the name of the weights to copy.")
         print_registry()
         return
     if out is None:
@@ -43,7 +43,7 @@ def print_registry() -> None:
     from tercet.weights import REGISTRY, present
 
     rows = [
-        (name, entry.about, entry.hub_id, present(name) or "not yet")
+        (name, entry.about, entry.hub_id, present(name) or "not fetched")
         for name, entry in REGISTRY.items()
     ]
     print_table(("name", "encoder", "hub id", "on this machine"), rows)

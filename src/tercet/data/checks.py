@@ -1,4 +1,4 @@
-"""What a file holds, and what it has in common with others, before anything is trained on it."""
+"""Checks of data files before training: bad rows, duplicates, labels, overlaps."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tercet.data.readers import read_rows
 from tercet.errors import TercetError
 from tercet.specs import Column
 
-EXAMPLES = 10  # groups of lines that a finding lists
-NUMERIC = 0.9  # share of number cells that makes a label column numeric
-CLASSES = 20  # more different labels than this are grades
+EXAMPLES = 10  # groups of lines listed per finding
+NUMERIC = 0.9  # a label column is numeric from this share of numbers on
+CLASSES = 20  # with more distinct numbers, labels are grades
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How many rows or texts are concerned, and the lines of the first few groups."""
+    """How many rows or texts are affected, and the lines of the first few groups."""
 
     count: int
     lines: list[list[int]] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LabelSummary:
-    """Classes with how often each comes, or grades with their range and mean."""
+    """Counts per class, or the range and mean of grades."""
 
     lowest: float | None
     highest: float | None
@@ -45,7 +45,7 @@ class LabelSummary:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Words of a text."""
+    """Words per text."""
 
     median: float
     p95: float
@@ -55,8 +55,12 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """duplicate_rows: same texts and label; duplicate_texts: same texts, small and large letters,
-    blanks and the order of a pair aside; conflicts: those of them whose labels differ."""
+    """The findings of one file.
+
+    duplicate_rows: same texts and label
+    duplicate_texts: same texts, ignoring case, whitespace and the order of a pair
+    conflicts: duplicate texts with different labels
+    """
 
     file: str
     texts: list[str]
@@ -74,7 +78,7 @@ class FileCheck:
 class Overlap:
     """What two files share: pairs or triples in any order, and single sentences.
 
-    Lines are [line in first, line in second]; pairs is None unless both files have such.
+    Lines are [line in first, line in second]; `pairs` is None unless both files have pairs.
     """
 
     first: str
@@ -91,7 +95,7 @@ class CheckReport:
 
 @dataclass(slots=True)
 class _Content:
-    """The good rows of a file: texts as they are and folded, label cells, line numbers."""
+    """The valid rows of a file: texts, case-folded texts, label cells, line numbers."""
 
     path: Path
     columns: Columns
@@ -109,7 +113,7 @@ class _Content:
 def check_files(
     paths: Sequence[Path], *, texts: Sequence[Column] | None = None, label: Column | None = None
 ) -> CheckReport:
-    """Check each file by itself and every two against each other."""
+    """Check each file, and compare every two files."""
     contents = [_read(find_file(path), texts=texts, label=label) for path in paths]
     overlaps = [_compare(first, second) for first, second in combinations(contents, 2)]
     return CheckReport([_check(content) for content in contents], overlaps)
@@ -130,7 +134,7 @@ def _read(path: Path, *, texts: Sequence[Column] | None, label: Column | None) -
         content.folded.append(tuple(sorted(map(_fold, values[: content.width]))))
         content.labels += values[content.width :]
     if not content.lines:
-        raise TercetError(f"{path}: all of its {len(content.bad)} rows lack text or label.")
+        raise TercetError(f"{path}: all {len(content.bad)} rows lack a text or a label.")
     return content
 
 
@@ -172,19 +176,19 @@ def _is_numeric(labels: Sequence[str]) -> bool:
 
 
 def _odd_labels(content: _Content, labels: Sequence[str]) -> list[BadRow]:
-    """Words, NaN and infinities among numbers."""
+    """Labels that are not finite numbers, in a numeric column."""
     if not _is_numeric(labels):
         return []
     column = str(content.columns.label)
     return [
-        BadRow(str(content.path), line, column, label, f"label {label!r} is no finite number")
+        BadRow(str(content.path), line, column, label, f"label {label!r} is not a finite number")
         for line, label in zip(content.lines, labels, strict=False)
         if not _is_finite(label)
     ]
 
 
 def _group(keys: Iterable[Hashable]) -> list[list[int]]:
-    """Indices of rows with the same key, for keys that come more than once."""
+    """Indices of rows with the same key, for keys that occur more than once."""
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for index, key in enumerate(keys):
         groups[key].append(index)
@@ -192,14 +196,14 @@ def _group(keys: Iterable[Hashable]) -> list[list[int]]:
 
 
 def _duplicates(keys: Iterable[Hashable], lines: Sequence[int]) -> Finding:
-    """Rows beyond the first of their kind."""
+    """Rows that repeat an earlier one."""
     groups = _group(keys)
     shown = [[lines[index] for index in group] for group in groups[:EXAMPLES]]
     return Finding(sum(len(group) - 1 for group in groups), shown)
 
 
 def _conflicts(content: _Content, labels: Sequence[str]) -> Finding:
-    """Texts that come with different labels."""
+    """Texts with different labels."""
     if not labels:
         return Finding(0)
     groups = [
@@ -256,12 +260,12 @@ def _sentences(content: _Content) -> Iterable[tuple[str, int]]:
 def _common(
     first: Iterable[tuple[Hashable, int]], second: Iterable[tuple[Hashable, int]]
 ) -> Finding:
-    """Different keys that both have, with the line of each one's first place."""
+    """Distinct keys that both have, each with its first line in either."""
     places: dict[Hashable, int] = {}
     for key, line in first:
         places.setdefault(key, line)
-    found: dict[Hashable, list[int]] = {}
+    shared: dict[Hashable, list[int]] = {}
     for key, line in second:
         if key in places:
-            found.setdefault(key, [places[key], line])
-    return Finding(len(found), list(found.values())[:EXAMPLES])
+            shared.setdefault(key, [places[key], line])
+    return Finding(len(shared), list(shared.values())[:EXAMPLES])

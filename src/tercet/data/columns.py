@@ -18,19 +18,19 @@ TEXTS: tuple[tuple[str, ...], ...] = (
     ("sentence",),
     ("text",),
 )
-"""Names that text columns go by, the most telling first."""
+"""Usual names of text columns, the most specific first."""
 LABELS = ("sentiment", "is_duplicate", "similarity", "label", "gold_label", "score")
-"""Names that label columns go by."""
+"""Usual names of label columns."""
 NAMES = frozenset({"id", "idx", "index", *LABELS, *(name for names in TEXTS for name in names)})
 
 
 def is_name(column: Column) -> bool:
-    """Whether a column is asked for by its name rather than by its number."""
+    """Whether a column is given by name rather than by number."""
     return isinstance(column, str) and not column.isdecimal()
 
 
 def find_column(column: Column, names: Sequence[str], *, path: Path) -> int:
-    """The index from 0 of a column that is given by name or by number from 1."""
+    """The index from 0 of a column given by name or by number from 1."""
     if isinstance(column, str) and column in names:
         return names.index(column)
     if is_name(column):
@@ -47,8 +47,8 @@ def find_column(column: Column, names: Sequence[str], *, path: Path) -> int:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A suggestion for a mistyped word, or nothing."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean `{found[0]}`?)" if found else ""
+    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean `{matches[0]}`?)" if matches else ""
 
 
 def shorten(text: str, width: int = 40) -> str:

@@ -1,4 +1,4 @@
-"""TSV and CSV: what is left open about a file is found out from its first lines."""
+"""TSV and CSV files; settings that are not given are detected from the first lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NumberedCells = tuple[int, Cells]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a delimited file is written; None is found out."""
+    """How a delimited file is written; None means: detect it."""
 
     delimiter: Literal["tab", "comma"] | None = None
     quoting: bool | None = None
@@ -44,7 +44,7 @@ class DelimitedFile:
 
 
 def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> DelimitedFile:
-    """Open a file and read its header; `named` says that columns are asked for by name."""
+    """Open a file and read its header; `named`: columns are selected by name."""
     lines = read_lines(path)
     sample = _take_sample(lines)
     delimiter = {"tab": "\t", "comma": ","}.get(reading.delimiter or "") or _delimiter(sample, path)
@@ -53,7 +53,7 @@ def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> Deli
         quoting = _is_quoted(sample, delimiter, path)
     first = [cells for _, cells in _split(sample, delimiter, quoting, None) if has_content(cells)]
     if not first:
-        raise TercetError(f"{path}: holds nothing but blank lines.")
+        raise TercetError(f"{path}: contains only blank lines.")
     header = reading.header
     if header is None:
         header = named or _has_header(first)
@@ -66,7 +66,7 @@ def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> Deli
 
 
 def has_content(cells: Cells) -> bool:
-    """Whether any cell of a row holds more than blanks."""
+    """Whether any cell of a row holds more than whitespace."""
     return any(cell.strip() for cell in cells)
 
 
@@ -82,7 +82,7 @@ def _take_sample(lines: Iterator[str]) -> list[str]:
 
 
 def _delimiter(sample: Sequence[str], path: Path) -> str:
-    """The one that cuts most of the first lines into equally many cells; tab if in doubt."""
+    """The delimiter that splits most of the first lines into the same number of cells, else tab."""
 
     def evenness(delimiter: str) -> float:
         widths = Counter(len(cells) for _, cells in _split(sample, delimiter, True, None))
@@ -95,12 +95,12 @@ def _delimiter(sample: Sequence[str], path: Path) -> str:
 
 
 def _is_quoted(sample: Sequence[str], delimiter: str, path: Path) -> bool:
-    """Whether cells that open with a quote mostly close with one; by suffix if there are none."""
+    """Whether most cells that open with a quote close with one; by suffix if there are none."""
     cell = re.compile(rf'(?:^|{delimiter})(?:("(?:[^"]|"")*+")(?={delimiter}|\r?$)|("))', re.M)
-    found = Counter(bool(match[1]) for match in cell.finditer("".join(sample)))
-    if not found:
+    closed = Counter(bool(match[1]) for match in cell.finditer("".join(sample)))
+    if not closed:
         return suffix_of(path) == ".csv"
-    return found[True] > 4 * found[False]
+    return closed[True] > 4 * closed[False]
 
 
 def _has_header(rows: Sequence[Cells]) -> bool:
@@ -129,7 +129,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _names(rows: Sequence[Cells]) -> list[str]:
-    """Names from the first row; one too few means that the index column has none."""
+    """Names from the first row; if one is missing, the index column has no name."""
     names = [cell.strip() for cell in rows[0]]
     body = rows[1:]
     wider = bool(body) and all(len(cells) == len(names) + 1 for cells in body)

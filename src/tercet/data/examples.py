@@ -1,4 +1,4 @@
-"""The texts and labels of a task's split, every row either taken or accounted for."""
+"""The texts and labels of a split; every row is used or reported."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabel
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import Row, read_rows
 from tercet.data.sentences import cut_sentences
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
 
-SHOWN = 5  # rows that a sentence lists
+SHOWN = 5  # rows listed in a message
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot be used: where it is, and why."""
+    """A row that cannot be used: its place and the reason."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class BadRow:
 
     @property
     def place(self) -> str:
-        """Its line, or its row where the file has no lines."""
+        """Its line, or its row number if the file has no lines."""
         return f"{unit_of(Path(self.file))} {self.line}"
 
 
@@ -62,7 +62,7 @@ class Examples:
 
 
 def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
-    """Read all files of a split; bad rows fail, or are skipped where the recipe allows it."""
+    """Read all files of a split; bad rows are an error unless the recipe skips them."""
     data = resolve(task.data)
     check_columns(task, data, split)
     files = find_split(data, split, data_dir)
@@ -78,7 +78,7 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     if collected.bad and data.on_bad_row == "fail":
         raise TercetError(_refusal(collected.bad, total=collected.rows))
     if not collected.lines:
-        raise TercetError(f"{files[0]}: no row is left; {describe_skipped(collected.bad)}")
+        raise TercetError(f"{files[0]}: no rows are left; {describe_skipped(collected.bad)}")
     return collected.finish(files)
 
 
@@ -93,20 +93,20 @@ def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, S
 
 
 def is_labelled(task: TaskSpec, split: Split) -> bool:
-    """Whether a split's rows need labels; a teacher may give those of all training rows."""
+    """Whether a split's rows need labels; a teacher may provide those of training rows."""
     return task.learns_labels if split == "train" else task.predicts
 
 
 def is_apart(data: DataSpec, split: Split) -> bool:
-    """Whether the texts of a row are rows of their own, one column in all: pairs are made anew."""
+    """Whether each text of a row becomes a row of its own, from which new pairs are made."""
     return data.pairs is not None and split == "train"
 
 
 def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
-    """Raise unless a resolved data block has the columns that the task's modes read."""
+    """Raise unless a resolved data block has the columns that the modes of the task read."""
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
-        raise TercetError(f"`data.sentences` cuts one text column, not {texts}.")
+        raise TercetError(f"`data.sentences` splits one text column, not {texts}.")
     if is_apart(data, split):
         texts = 2
     if is_labelled(task, split) and data.label is None:
@@ -142,7 +142,7 @@ class _Collected:
 
     @property
     def label(self) -> Column | None:
-        """The label column, where labels are learnt or, by `label_map`, choose rows."""
+        """The label column, if labels are learnt or select rows through `label_map`."""
         return self.data.label if self.labelled or self.data.label_map is not None else None
 
     def add(self, path: Path) -> None:
@@ -162,7 +162,7 @@ class _Collected:
         self.counts.append(len(self.lines) - before)
 
     def _rows_of(self, row: Row) -> Sequence[Sequence[str | None]]:
-        """The rows that a row of the file gives."""
+        """The rows that a row of the file becomes."""
         if self.cut:
             return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
         if self.apart:
@@ -202,7 +202,7 @@ def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:
 
 
 def find_fault(row: Row, columns: Sequence[Column], *, path: Path, label: bool) -> BadRow | None:
-    """What makes a row unusable: too many cells, no text, or (in the last column) no label."""
+    """The fault of a row, if any: too many cells, no text, or no label (in the last column)."""
     if row.problem is not None:
         return BadRow(str(path), row.line, "", "", row.problem)
     if all(row.values):
@@ -218,7 +218,7 @@ def find_fault(row: Row, columns: Sequence[Column], *, path: Path, label: bool) 
 
 
 def describe_skipped(skipped: Sequence[BadRow]) -> str:
-    """One sentence about rows that were left out, with their lines; nothing if there are none."""
+    """A sentence about skipped rows, with their lines; empty if there are none."""
     if not skipped:
         return ""
     shown = [f"{Path(bad.file).name} {bad.place} ({bad.reason})" for bad in skipped[:SHOWN]]
@@ -232,30 +232,30 @@ def _refusal(bad: Sequence[BadRow], *, total: int) -> str:
     value = f" (value {shorten(first.value)!r})" if first.value else ""
     counted = f"{len(bad):,} of {total:,} rows {'is' if len(bad) == 1 else 'are'} bad"
     return (
-        f"{first.file} {first.place}: {first.reason}{value}; {counted}, and "
-        '`on_bad_row = "skip"` in the task\'s data leaves bad rows out.'
+        f"{first.file} {first.place}: {first.reason}{value}; {counted}; "
+        'set `on_bad_row = "skip"` in the data of the task to skip bad rows.'
     )
 
 
 def read_texts(
-    path: Path, columns: Sequence[Column] | None = None, *, width: int = 1
+    path: Path, column: Sequence[Column] | None = None, *, width: int = 1
 ) -> tuple[list[str], ...]:
-    """The texts of a file for prediction: `width` lists, an empty text where a row has none.
+    """The texts of a file for prediction: `width` lists; a missing text is empty.
 
-    Columns that are not given are guessed from a known header; plain text has only one.
+    column: the text columns, by default detected from the header; plain text has only one
     """
     path = find_file(path)
-    chosen = guess_columns(path, texts=columns)
+    chosen = guess_columns(path, texts=column)
     if len(chosen.texts) != width:
         named = ", ".join(f"`{column}`" for column in chosen.texts)
-        raise TercetError(
+        raise ArgumentError(
             f"{path}: {width} text column{'s' * (width > 1)} needed, not {len(chosen.texts)} "
-            f"({named}); name {'them' if width > 1 else 'it'} with --column."
+            f"({named}); select {'them' if width > 1 else 'it'} with `column`."
         )
     texts: tuple[list[str], ...] = tuple([] for _ in chosen.texts)
     for row in read_rows(path, chosen.texts, chosen.reading):
         if row.problem is not None:
             raise TercetError(f"{path} {unit_of(path)} {row.line}: {row.problem}.")
-        for column, value in zip(texts, row.values, strict=True):
-            column.append(value or "")
+        for values, value in zip(texts, row.values, strict=True):
+            values.append(value or "")
     return texts

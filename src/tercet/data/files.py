@@ -37,7 +37,7 @@ _BROKEN = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
 class MissingFileError(TercetError):
-    """A data file is not there; `file` is the name that was looked for."""
+    """A data file does not exist; `file` is its name."""
 
     def __init__(self, file: str | Path, looked: Sequence[Path]) -> None:
         self.file = str(file)
@@ -49,7 +49,7 @@ class MissingFileError(TercetError):
 
 
 def find_file(name: str | Path, folders: Sequence[Path] = (Path(),)) -> Path:
-    """The file of that name, or of that name and a compression's suffix, in the first folder."""
+    """The file of that name, plain or compressed, in the first folder that has it."""
     for folder in folders:
         for suffix in ("", *COMPRESSED):
             path = folder / f"{name}{suffix}"
@@ -61,17 +61,17 @@ def find_file(name: str | Path, folders: Sequence[Path] = (Path(),)) -> Path:
 
 
 def bare_name(path: Path) -> str:
-    """The file's name without a compression's suffix."""
+    """The file's name without the suffix of a compression."""
     return path.stem if path.suffix in COMPRESSED else path.name
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix that says what a file holds, small letters, a compression's left aside."""
+    """The lower-case suffix of the content, without that of a compression."""
     return Path(bare_name(path)).suffix.lower()
 
 
 def kind_of(path: Path) -> Kind:
-    """What a file holds, by its suffix."""
+    """The kind of a file, by its suffix."""
     suffix = suffix_of(path)
     if suffix not in KINDS:
         known = ", ".join(KINDS)
@@ -83,13 +83,13 @@ def kind_of(path: Path) -> Kind:
 
 
 def unit_of(path: Path) -> str:
-    """What a row's number counts in this file."""
+    """What row numbers count in this file."""
     return "row" if kind_of(path) == "parquet" else "line"
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """The decompressed bytes of a file; whatever goes wrong is told in one sentence."""
+    """The decompressed bytes of a file; every failure is a TercetError."""
     try:
         with _open(path) as file:
             yield file
@@ -100,7 +100,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     except IsADirectoryError as error:
         raise TercetError(f"{path}: is a folder; name a file in it.") from error
     except OSError as error:
-        if error.errno is None:  # Arrow's complaints about damaged zstd carry no number
+        if error.errno is None:  # Arrow's errors about damaged zstd have no number
             raise _damaged(path, error) from error
         raise TercetError(f"{path}: cannot be read: {error.strerror}.") from error
 
@@ -111,7 +111,7 @@ def _open(path: Path) -> BinaryIO:
     if path.suffix == ".xz":
         return cast(BinaryIO, lzma.open(path, "rb"))
     if path.suffix == ".zst":
-        import pyarrow as pa  # costly, and wanted for few files
+        import pyarrow as pa  # slow to import, and needed for few files
 
         # Arrow, unlike zstandard, notices when a stream was cut short.
         stream = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
@@ -139,16 +139,18 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _refuse_binary(raw: bytes, path: Path) -> None:
-    for magic, told in _MAGIC.items():
+    for magic, problem in _MAGIC.items():
         if raw.startswith(magic):
-            raise TercetError(f"{path}: {told}.")
+            raise TercetError(f"{path}: {problem}.")
     if b"\0" in raw:
         raise TercetError(f"{path}: is a binary file, not text (NUL byte on line 1).")
 
 
 def _decode(raw: bytes, path: Path, number: int) -> str:
     if b"\0" in raw:
-        raise TercetError(f"{path} line {number}: holds a NUL byte; the file is damaged or binary.")
+        raise TercetError(
+            f"{path} line {number}: contains a NUL byte; the file is damaged or binary."
+        )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Which columns of a file are texts and label, when nobody said."""
+"""Detecting the text columns and the label column of a file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Columns:
 def guess_columns(
     path: Path, *, texts: Sequence[Column] | None = None, label: Column | None = None
 ) -> Columns:
-    """What was given, completed from a known layout, the header or the only column there is."""
+    """The given columns, completed from a known layout, the header or the only column."""
     layout = None if texts or label is not None else _layout_of(path)
     if layout is not None:
         return Columns(layout.texts, layout.label, layout.reading)
-    given = [*(texts or ()), *(() if label is None else (label,))]
-    reading = Reading(header=True) if any(map(is_name, given)) else OPEN
+    columns = [*(texts or ()), *(() if label is None else (label,))]
+    reading = Reading(header=True) if any(map(is_name, columns)) else OPEN
     names = column_names(path, reading)
     if not texts:
         texts = _text_columns(names, path)
@@ -51,12 +51,12 @@ def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
         return (1,)
     shown = ", ".join(_shown(names, path)[:20])
     raise TercetError(
-        f"{path}: cannot tell which columns are texts; name them, by name or number: {shown}."
+        f"{path}: cannot tell which columns are texts; select them by name or number: {shown}."
     )
 
 
 def _shown(names: Sequence[str], path: Path) -> list[str]:
-    """Columns for a message: those without names with what their first line holds."""
+    """Columns for a message; those without names with their first value."""
     if not all(name.isdecimal() for name in names):
         return [f"`{name}`" for name in names]
     first = column_names(path, Reading(header=True))
@@ -66,7 +66,7 @@ def _shown(names: Sequence[str], path: Path) -> list[str]:
 
 
 def _layout_of(path: Path) -> Layout | None:
-    """The layout whose headerless file this is, by the names of file and folder."""
+    """The layout of a headerless file, by the names of file and folder."""
     for layout in LAYOUTS.values():
         named = bare_name(path) in (*layout.train, *layout.dev)
         inside = path.resolve().parent.as_posix().endswith(f"/{layout.folder}")

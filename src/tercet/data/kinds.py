@@ -1,4 +1,4 @@
-"""What kind of values a column holds, and values as that kind."""
+"""The kind of values in a column, and conversion of values to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARROW = {"int": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string"
 
 
 def kind_of_value(value: Any, *, written: bool) -> str:
-    """What a value is: a cell of a delimited file by how it is written, else by its type."""
+    """The kind of a value: of a cell of a delimited file by its spelling, else by its type."""
     if isinstance(value, str):
         if not written:
             return "string"
@@ -28,25 +28,25 @@ def kind_of_value(value: Any, *, written: bool) -> str:
     return "double" if isinstance(value, float) else "string"
 
 
-def wider(one: str | None, other: str) -> str:
-    """The kind that holds values of both."""
-    if one is None or one == other:
-        return other
-    return "double" if {one, other} == {"int", "double"} else "string"
+def wider(first: str | None, second: str) -> str:
+    """The kind that can hold values of both."""
+    if first is None or first == second:
+        return second
+    return "double" if {first, second} == {"int", "double"} else "string"
 
 
 def as_string(value: Any) -> str:
-    """A value as text; what is nested, as JSON."""
+    """A value as text; nested values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def as_text(value: Any) -> str:
-    """A value as a text to embed: without blanks around it, empty where there is none."""
+    """A value as a text to embed: stripped, and empty if missing."""
     return "" if value is None else as_string(value).strip()
 
 
 def as_kind(value: Any, kind: pa.DataType) -> Any:
-    """A value as Arrow takes it for a column of this kind."""
+    """A value that Arrow accepts for a column of this kind."""
     if value is None:
         return None
     if pa.types.is_string(kind):

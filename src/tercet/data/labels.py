@@ -1,4 +1,4 @@
-"""Label cells to class numbers or grades."""
+"""Conversion of label cells to class numbers or grades."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Labels = NDArray[np.int64] | NDArray[np.float32]
 
 
 class WrongLabelError(ValueError):
-    """A label that no row may have; says what was expected."""
+    """An invalid label; the message says what was expected."""
 
 
 class UnmappedLabelError(ValueError):
-    """A label word that `label_map` leaves out: the row is a bad row."""
+    """A label that is not in `label_map`: the row is bad."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """Classes (by number from 0 or by name), grades in a span, or neither, after a word map."""
+    """Classes (by number from 0 or by name), grades in a range, or any number; after a word map."""
 
     names: Sequence[str] | None = None
     span: tuple[float, float] | None = None
@@ -74,7 +74,7 @@ class LabelRule:
         for word, value in words.items():
             if number is not None and parse_number(word) == number:
                 return value
-        raise UnmappedLabelError(f"label_map knows only {', '.join(words)}")
+        raise UnmappedLabelError(f"label_map has only {', '.join(words)}")
 
     def _checked(self, number: float, *, numbered: bool = True) -> float:
         if self.names is not None:
@@ -87,8 +87,8 @@ class LabelRule:
 
 
 def parse_number(cell: str) -> float | None:
-    """The number that a cell holds (it may be NaN or infinite), or None."""
-    if "_" in cell:  # Python's own way of grouping digits is no number in a file
+    """The number in a cell (it may be NaN or infinite), or None."""
+    if "_" in cell:  # Python groups digits with _; data files do not
         return None
     try:
         return float(cell)
@@ -97,7 +97,7 @@ def parse_number(cell: str) -> float | None:
 
 
 def _are_numbers(names: Sequence[str] | None) -> bool:
-    """Classes that are called by numbers (stars 1 to 5) cannot be counted from 0 as well."""
+    """Whether class names are numbers (1 to 5 stars): these are not also counted from 0."""
     return names is not None and any(parse_number(name) is not None for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Known layouts: which files of a data folder a task reads, and how they are written."""
+"""Known layouts: the files of a task in a data folder, and their format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BARE = Reading(delimiter="tab", quoting=False, header=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Files are looked for in the data folder itself, then in its folder `folder`."""
+    """Files are searched in the data folder, then in its subfolder `folder`."""
 
     folder: str
     train: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def find_layout(name: str) -> Layout:
 
 
 def resolve(data: DataSpec) -> DataSpec:
-    """Fill in what the layout says; keys that the recipe sets itself stand."""
+    """Fill in the layout's settings; keys set in the recipe take precedence."""
     if data.layout is None:
         return data
     layout = find_layout(data.layout)
@@ -97,13 +97,13 @@ def resolve(data: DataSpec) -> DataSpec:
 
 
 def split_files(data: DataSpec, split: Split) -> list[str]:
-    """The files of a split as the recipe or its layout names them; none where it has none."""
+    """The file names of a split, from the recipe or its layout; may be empty."""
     resolved = resolve(data)
     return resolved.train if split == "train" else resolved.dev
 
 
 def find_split(data: DataSpec, split: Split, data_dir: Path) -> list[Path]:
-    """The files of a split where they lie."""
+    """The paths of a split's files."""
     names = split_files(data, split)
     if not names:
         owner = f"layout `{data.layout}`" if data.layout else "the task's data"
@@ -115,5 +115,5 @@ def find_split(data: DataSpec, split: Split, data_dir: Path) -> list[Path]:
 
 
 def reading_of(data: DataSpec) -> Reading:
-    """How a resolved data block's delimited files are written."""
+    """The format of the delimited files of a resolved data block."""
     return Reading(delimiter=data.delimiter, quoting=data.quoting, header=data.header)

@@ -17,15 +17,16 @@ from tercet.errors import TercetError
 from tercet.specs import Column
 
 TEXT_COLUMN = "text"
-"""What the one column of a plain text file is called."""
+"""The name of the only column of a plain text file."""
 LOOK_AHEAD = 100  # JSON lines whose keys count as the file's columns
 
 
 class Row(NamedTuple):
-    """Values of the wanted columns, without blanks around them; None where there is none.
+    """Stripped values of the selected columns; None where a value is missing.
 
-    line is the row's first line in the decompressed file, or its number in a Parquet file.
-    problem says what is wrong with the row as a whole; blank, that there is nothing on the line.
+    line: the row's first line in the decompressed file, or its number in a Parquet file
+    problem: what is wrong with the row as a whole
+    blank: whether the line is empty
     """
 
     line: int
@@ -49,13 +50,13 @@ def read_rows(path: Path, columns: Sequence[Column], reading: Reading = OPEN) ->
 
 
 def column_names(path: Path, reading: Reading = OPEN) -> list[str]:
-    """The columns of a file by name, or as "1", "2", ... where they have none."""
+    """The names of a file's columns, or "1", "2", ... where they have none."""
     kind = kind_of(path)
     if kind == "delimited":
         return open_delimited(path, reading).names
     if kind == "json-lines":
         first = islice(json_objects(path), LOOK_AHEAD)
-        return list(dict.fromkeys(key for _, found in first for key in found or ()))
+        return list(dict.fromkeys(key for _, row in first for key in row or ()))
     if kind == "parquet":
         with open_parquet(path) as parquet:
             return list(parquet.schema_arrow.names)
@@ -63,7 +64,7 @@ def column_names(path: Path, reading: Reading = OPEN) -> list[str]:
 
 
 def _without_blank_end(rows: Iterable[Row], path: Path) -> Iterator[Row]:
-    """Blank lines after the last row are none; blank ones between rows are rows without values."""
+    """Blank lines after the last row are dropped; others are rows without values."""
     blank: list[Row] = []
     count = 0
     for row in rows:
@@ -75,7 +76,7 @@ def _without_blank_end(rows: Iterable[Row], path: Path) -> Iterator[Row]:
         count += 1
         yield row
     if not count:
-        raise TercetError(f"{path}: holds no rows.")
+        raise TercetError(f"{path}: contains no rows.")
 
 
 def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[Row]:
@@ -102,12 +103,12 @@ def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
 def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
     names = [str(column) for column in columns]
     wanted, seen = set(names), set[str]()
-    for line, found in json_objects(path):
-        if found is None:
+    for line, row in json_objects(path):
+        if row is None:
             yield Row(line, (None,) * len(names), blank=True)
             continue
-        seen.update(found)
-        values = [_as_text(found.get(name), f"{path} line {line}", name) for name in names]
+        seen.update(row)
+        values = [_as_text(row.get(name), f"{path} line {line}", name) for name in names]
         yield Row(line, tuple(values))
     for name in wanted - seen:
         keys = ", ".join(f"`{key}`" for key in sorted(seen)[:20])
@@ -117,18 +118,18 @@ def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
 
 
 def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """The object on each line; None on a blank line."""
+    """The object on each line; None for a blank line."""
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             yield number, None
             continue
         try:
-            found = json.loads(line)
+            row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise TercetError(f"{path} line {number}: not valid JSON: {error}.") from error
-        if not isinstance(found, dict):
+        if not isinstance(row, dict):
             raise TercetError(f"{path} line {number}: not a JSON object with columns as keys.")
-        yield number, found
+        yield number, row
 
 
 def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
@@ -147,13 +148,13 @@ def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
-    """A `pyarrow.parquet.ParquetFile`, decompressed first where the file itself is compressed."""
-    import pyarrow as pa  # costly, and wanted for few files
+    """A `pyarrow.parquet.ParquetFile`; a compressed file is decompressed first."""
+    import pyarrow as pa  # slow to import, and needed for few files
     import pyarrow.parquet
 
     with open_bytes(path) as file:
         try:
-            # A decompressed stream cannot be sought in, and Parquet is read from its end.
+            # Parquet is read from its end, and a decompressed stream cannot seek.
             plain = path.suffix not in COMPRESSED
             source = pa.PythonFile(file) if plain else pa.BufferReader(file.read())
             yield pa.parquet.ParquetFile(source, page_checksum_verification=True)
@@ -162,7 +163,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 def _as_text(value: object, place: str, column: str) -> str | None:
-    """A typed value as the text that a CSV file would hold."""
+    """A typed value as CSV would spell it."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -1,7 +1,4 @@
-"""Small data that the project composes itself, in the CS224N layout.
-
-The word lists live in `sample_words`; here they are put together into graded rows.
-"""
+"""Small generated data in the CS224N layout, from the word lists in `sample_words`."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from tercet.data import sample_words as words
 from tercet.errors import TercetError
 
 Row = tuple[str, ...]
-# Drawing rows without repetition gets slow near exhaustion; this many misses in a row mean it.
+# After this many repetitions in succession no new rows are left.
 PATIENCE = 5_000
 
 
@@ -25,7 +22,7 @@ def write_sample(folder: Path, *, seed: int = 0, rows: int = 240) -> None:
     The same seed and rows give the same bytes. No row of a dev file is in its train file.
     """
     if rows < 4:
-        raise TercetError(f"rows = {rows} makes no sample; give at least 4.")
+        raise TercetError(f"`rows` is {rows}; it must be at least 4.")
     folder.mkdir(parents=True, exist_ok=True)
     for name, header, compose in (
         ("ids-sst", ("sentence", "sentiment"), _sentiment),
@@ -42,17 +39,19 @@ def write_sample(folder: Path, *, seed: int = 0, rows: int = 240) -> None:
 def _draw(
     compose: Callable[[random.Random, int], Row], chance: random.Random, *, count: int, name: str
 ) -> list[Row]:
-    """`count` rows whose texts all differ, whichever way round a pair is read."""
-    found: dict[frozenset[str], Row] = {}
+    """`count` rows whose texts all differ, in whatever order a pair is read."""
+    rows: dict[frozenset[str], Row] = {}
     misses = 0
-    while len(found) < count:
-        row = compose(chance, len(found))
+    while len(rows) < count:
+        row = compose(chance, len(rows))
         key = frozenset(row[:-1])
-        misses = misses + 1 if key in found else 0
+        misses = misses + 1 if key in rows else 0
         if misses > PATIENCE:
-            raise TercetError(f"Only {len(found)} different {name} rows exist; ask for fewer rows.")
-        found.setdefault(key, row)
-    return list(found.values())
+            raise TercetError(
+                f"Only {len(rows)} different {name} rows exist; `rows` must be lower."
+            )
+        rows.setdefault(key, row)
+    return list(rows.values())
 
 
 def _write(path: Path, header: Row, rows: list[Row]) -> None:
@@ -65,7 +64,7 @@ def _write(path: Path, header: Row, rows: list[Row]) -> None:
 
 
 def _sentence(text: str) -> str:
-    """First letter large, full stop at the end unless the text ends a question."""
+    """Upper-case the first letter, and end with a full stop unless it is a question."""
     return text[0].upper() + text[1:] + ("" if text.endswith("?") else ".")
 
 
@@ -122,10 +121,10 @@ def _similarity(chance: random.Random, turn: int) -> Row:
         place if "place" in agreeing else other_place,
     )
     score = sum((words.WEIGHTS[slot] for slot in agreeing), start=0.0)
-    one, two = _scene(chance, *first), _scene(chance, *second)
-    while one == two:
-        two = _scene(chance, *second)
-    return one, two, str(score)
+    text, other_text = _scene(chance, *first), _scene(chance, *second)
+    while text == other_text:
+        other_text = _scene(chance, *second)
+    return text, other_text, str(score)
 
 
 def _scene(chance: random.Random, who: Row, action: Row, thing: Row, place: Row) -> str:

@@ -1,4 +1,4 @@
-"""Longer texts, such as reviews, cut into sentences."""
+"""Splitting longer texts, such as reviews, into sentences."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def cut_sentences(text: str) -> list[str]:
-    """Its sentences, those without a letter left out; the whole text where none has any.
+    """The sentences of a text that contain a letter; the whole text if none does.
 
-    One ends at `.`, `!` or `?` before a space and at a line break of HTML, so a text is now and
-    then cut after an abbreviation: a teacher has an answer to that part too.
+    A sentence ends at `.`, `!` or `?` before a space and at an HTML line break. A split after an
+    abbreviation is harmless: a teacher labels the part too.
     """
     return [part.strip() for part in _END.split(text) if _LETTER.search(part)] or [text]

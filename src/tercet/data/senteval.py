@@ -1,4 +1,4 @@
-"""SentEval's downstream files, in their own layout."""
+"""The downstream files of SentEval, in their original layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FoldedTask = Literal["MR", "CR", "SUBJ", "MPQA"]
 SplitTask = Literal["SST-2", "TREC", "MRPC"]
 SplitName = Literal["train", "dev", "test"]
 
-# SMT of 2013 is not public, and no part of the field's figures.
+# SMT of 2013 is not public, and published results leave it out.
 _YEARS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),
@@ -52,7 +52,7 @@ class GradedPairs:
     """n pairs of an STS set.
 
     grades: float64 [n]
-    ungraded: how many further pairs the files hold without a grade
+    ungraded: further pairs in the files that have no grade
     """
 
     first: list[str]
@@ -74,7 +74,7 @@ class Labelled:
 
 
 def read_sts(name: StsSet, data_dir: Path) -> GradedPairs:
-    """The pairs of an STS set; those of a year together, those without a grade left out."""
+    """The graded pairs of an STS set, all parts of a year together."""
     if name == "STS-B":
         return _read_graded(_find(_STS_B, data_dir), (5, 6, 4), header=False)
     if name == "SICK-R":
@@ -95,7 +95,7 @@ def read_sts(name: StsSet, data_dir: Path) -> GradedPairs:
 
 
 def read_folded(name: FoldedTask, data_dir: Path) -> Labelled:
-    """All rows of a task without splits, class 0 first."""
+    """All rows of a task that has no splits, class 0 first."""
     texts: list[str] = []
     labels: list[int] = []
     for label, file in enumerate(_CLASS_FILES[name]):
@@ -107,7 +107,7 @@ def read_folded(name: FoldedTask, data_dir: Path) -> Labelled:
 
 
 def read_split(name: SplitTask, split: SplitName, data_dir: Path) -> Labelled:
-    """One split of a task that has its own."""
+    """One split of a task that has splits."""
     path = _find(_SPLIT_FILES[name][split], data_dir)
     if name == "TREC":
         return _read_questions(path)
@@ -129,7 +129,7 @@ def _read_questions(path: Path) -> Labelled:
 
 
 def _read_year(folder: str, part: str, data_dir: Path) -> Iterator[tuple[str, str, float | None]]:
-    """First and second text and grade of each pair; None where it was never graded."""
+    """The texts and the grade of each pair; None if it has no grade."""
     inputs = _find(f"{folder}/STS.input.{part}.txt", data_dir)
     path = _find(f"{folder}/STS.gs.{part}.txt", data_dir)
     texts = [cells for _, cells in _cells(inputs, (0, 1), header=False)]
@@ -159,7 +159,7 @@ def _find(file: str, data_dir: Path) -> Path:
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their ends; nothing but a line feed ends one."""
+    """Numbered lines without their endings; only a line feed ends a line."""
     with open_bytes(path) as file:
         for number, raw in enumerate(file, start=1):
             try:
@@ -170,7 +170,7 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def _cells(path: Path, wanted: tuple[int, ...], *, header: bool) -> Iterator[tuple[int, list[str]]]:
-    """Of each line the wanted cells, without blanks around them; a quote is just a character."""
+    """The selected cells of each line, stripped; quotes are plain characters."""
     for number, line in _lines(path, "utf-8"):
         if header and number == 1:
             continue
@@ -186,13 +186,13 @@ def _cells(path: Path, wanted: tuple[int, ...], *, header: bool) -> Iterator[tup
 def _grade(path: Path, number: int, cell: str) -> float:
     grade = parse_number(cell)
     if grade is None or not math.isfinite(grade):
-        raise TercetError(f"{path} line {number}: grade {shorten(cell)!r} is no finite number.")
+        raise TercetError(f"{path} line {number}: grade {shorten(cell)!r} is not a finite number.")
     return grade
 
 
 def _class(path: Path, number: int, cell: str, classes: tuple[str, ...]) -> int:
     if cell not in classes:
         raise TercetError(
-            f"{path} line {number}: label {shorten(cell)!r} is none of {', '.join(classes)}."
+            f"{path} line {number}: label {shorten(cell)!r} is not one of {', '.join(classes)}."
         )
     return classes.index(cell)

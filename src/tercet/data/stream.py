@@ -1,4 +1,4 @@
-"""Files of texts as Arrow batches of any size: id, text, and every other column with its type."""
+"""Files of texts as Arrow batches: id, text, and all other columns with their types."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tercet.data.cache import hash_file
 from tercet.data.columns import find_column, shorten
 from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
 from tercet.data.guess import guess_columns
 from tercet.data.kinds import ARROW, as_kind, as_string, as_text, kind_of_value, wider
 from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
+from tercet.files import sha256_of
 from tercet.specs import Column
 
 ID, TEXT, VECTOR = "id", "text", "vector"
@@ -30,7 +30,7 @@ BATCH = 8192
 
 
 class Place(NamedTuple):
-    """A column of the source: what it is called there, and among the columns of the stream."""
+    """A column: its name in the source and in the stream."""
 
     source: str
     name: str
@@ -38,11 +38,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file of texts that has been looked through once.
+    """A file of texts that has been scanned once.
 
     columns: id and text, both strings, then the other columns of the file
-    rows: all of them, also those whose text is empty
-    digest: sha256 of the file and of the choice of columns
+    rows: their number, including rows with an empty text
+    digest: sha256 of the file and of the selected columns
     """
 
     path: Path
@@ -56,31 +56,31 @@ class TextFile:
     def open(
         cls, path: str | Path, column: Column | None = None, id_column: Column | None = None
     ) -> TextFile:
-        """Look through a file: what its columns hold, how many rows, whether ids are unique.
+        """Scan a file: types of columns, number of rows, and whether ids are unique.
 
-        column: the text; guessed from a known header, or the only one there is, when left out
-        id_column: when left out, a column called `id`, or else the row's number from 1
+        column: the text; default: detected from the header, or the only column
+        id_column: default: a column called `id`, or else the row's number from 1
         """
         path = find_file(path)
         places, reading = _choose(path, column, id_column)
-        columns, rows = _look_through(path, places, reading)
+        columns, rows = _scan(path, places, reading)
         chosen = json.dumps([list(place) for place in places])
-        digest = hashlib.sha256(f"{hash_file(path)} {chosen}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{sha256_of(path)} {chosen}".encode()).hexdigest()
         return cls(path, columns, rows, digest, places, reading)
 
     @property
     def numbered(self) -> bool:
-        """Whether ids are the rows' numbers, for want of a column of ids."""
+        """Whether ids are row numbers, because there is no id column."""
         return all(place.name != ID for place in self._places)
 
     def batches(self, size: int = BATCH, *, start: int = 0) -> Iterator[pa.RecordBatch]:
-        """Rows from `start` on in their order, `size` at a time; a text may be empty."""
+        """Rows from `start` on, `size` per batch; a text may be empty."""
         read = _parquet_batches if kind_of(self.path) == "parquet" else _value_batches
         yield from read(self, size, start)
 
 
 def read_ids(path: str | Path, id_column: Column | None = None) -> list[str]:
-    """The ids that a file lists: of a column, of a column called `id`, or of the only one."""
+    """The ids in a file: in `id_column`, a column called `id`, or the only column."""
     path = find_file(path)
     names = column_names(path)
     if id_column is None:
@@ -95,11 +95,13 @@ def read_ids(path: str | Path, id_column: Column | None = None) -> list[str]:
 def _choose(
     path: Path, column: Column | None, id_column: Column | None
 ) -> tuple[tuple[Place, ...], Reading]:
-    """The columns of the stream in their order; an id of its own has a place, a number has none."""
+    """The columns of the stream in order; row numbers as ids are not among them."""
     chosen = guess_columns(path, texts=None if column is None else [column])
     if len(chosen.texts) != 1:
         named = ", ".join(f"`{text}`" for text in chosen.texts)
-        raise TercetError(f"{path}: one text column needed, not {named}; name it with --column.")
+        raise ArgumentError(
+            f"{path}: one text column needed, not {named}; select it with `column`."
+        )
     names = column_names(path, chosen.reading)
     if kind_of(path) == "json-lines":
         names = _keys(path)
@@ -121,26 +123,26 @@ def _choose(
 
 
 def _keys(path: Path) -> list[str]:
-    return list(dict.fromkeys(key for _, found in json_objects(path) for key in found or ()))
+    return list(dict.fromkeys(key for _, row in json_objects(path) for key in row or ()))
 
 
 def _free_name(name: str, number: int, *, path: Path) -> str:
     if name in (ID, TEXT, VECTOR):
-        raise TercetError(
-            f"{path}: column `{name}` has a name that ids, texts and vectors go by here; rename "
-            "it, or choose it with --column or --id."
+        raise ArgumentError(
+            f"{path}: the column name {name!r} is reserved for ids, texts and vectors; rename the "
+            "column, or select it with `column` or `id_column`."
         )
     return f"column_{number + 1}" if not name or name.isdecimal() else name
 
 
-def _look_through(path: Path, places: Sequence[Place], reading: Reading) -> tuple[pa.Schema, int]:
-    """What each column holds, and how many rows there are."""
+def _scan(path: Path, places: Sequence[Place], reading: Reading) -> tuple[pa.Schema, int]:
+    """The type of each column, and the number of rows."""
     if kind_of(path) == "parquet":
-        types, ids, rows = _look_through_parquet(path, places)
+        types, ids, rows = _scan_parquet(path, places)
     else:
-        types, ids, rows = _look_through_values(path, places, reading)
+        types, ids, rows = _scan_values(path, places, reading)
     if not rows:
-        raise TercetError(f"{path}: holds no rows.")
+        raise TercetError(f"{path}: contains no rows.")
     if ids is not None:
         _check_unique(path, places, reading, ids)
     fields = [
@@ -155,7 +157,7 @@ def _look_through(path: Path, places: Sequence[Place], reading: Reading) -> tupl
     return pa.schema(fields), rows
 
 
-def _look_through_values(
+def _scan_values(
     path: Path, places: Sequence[Place], reading: Reading
 ) -> tuple[list[pa.DataType], array[int] | None, int]:
     kinds: list[str | None] = [None] * len(places)
@@ -177,7 +179,7 @@ def _look_through_values(
     return [ARROW[kind or "string"] for kind in kinds], ids if own else None, rows
 
 
-def _look_through_parquet(
+def _scan_parquet(
     path: Path, places: Sequence[Place]
 ) -> tuple[list[pa.DataType], array[int] | None, int]:
     with open_parquet(path) as parquet:
@@ -188,48 +190,48 @@ def _look_through_parquet(
             return types, None, rows
         ids = array("q")
         for batch in parquet.iter_batches(columns=[places[0].source]):
-            found = _texts(batch.column(0), path, places[0].source).to_pylist()
-            if None in found:
-                row = len(ids) + found.index(None) + 1
+            values = _texts(batch.column(0), path, places[0].source).to_pylist()
+            if None in values:
+                row = len(ids) + values.index(None) + 1
                 raise TercetError(f"{path} row {row}: no id in column `{places[0].source}`.")
-            ids.extend(map(hash, found))
+            ids.extend(map(hash, values))
     return types, ids, rows
 
 
 def _check_unique(path: Path, places: Sequence[Place], reading: Reading, ids: array[int]) -> None:
-    """Ids whose hashes are alike are read again, to tell true duplicates and where they are."""
+    """Ids with equal hashes are read again, to find true duplicates and their lines."""
     hashes, counts = np.unique(np.asarray(ids, np.int64), return_counts=True)
     alike = set(hashes[counts > 1].tolist())
     if not alike:
         return
     seen: dict[str, int] = {}
     for line, values in _values(path, places[:1], reading):
-        found = as_string(values[0])
-        if hash(found) in alike:
-            if found in seen:
+        id_ = as_string(values[0])
+        if hash(id_) in alike:
+            if id_ in seen:
                 unit = unit_of(path)
                 raise TercetError(
-                    f"{path} {unit} {line}: id {shorten(found)!r} stands already on {unit} "
-                    f"{seen[found]}; an id may stand only once."
+                    f"{path} {unit} {line}: id {shorten(id_)!r} is already on {unit} {seen[id_]}; "
+                    "ids must be unique."
                 )
-            seen[found] = line
+            seen[id_] = line
 
 
 def _values(
     path: Path, places: Sequence[Place], reading: Reading
 ) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Line and values of each row, as they are written; None where there is none."""
+    """Line and values of each row, as they are written; None for a missing value."""
     sources = [place.source for place in places]
     kind = kind_of(path)
     if kind == "json-lines":
         blank: list[int] = []
-        for line, found in json_objects(path):
-            if found is None:
+        for line, row in json_objects(path):
+            if row is None:
                 blank.append(line)
                 continue
             yield from ((number, [None] * len(sources)) for number in blank)
             blank.clear()
-            yield line, [found.get(source) for source in sources]
+            yield line, [row.get(source) for source in sources]
         return
     if kind == "parquet":
         with open_parquet(path) as parquet:
@@ -242,27 +244,27 @@ def _values(
         return
     names = column_names(path, reading)
     numbers = [names.index(source) + 1 for source in sources]
-    for row in read_rows(path, numbers, reading):
-        if row.problem is not None:
-            raise TercetError(f"{path} {unit_of(path)} {row.line}: {row.problem}.")
-        yield row.line, row.values
+    for record in read_rows(path, numbers, reading):
+        if record.problem is not None:
+            raise TercetError(f"{path} {unit_of(path)} {record.line}: {record.problem}.")
+        yield record.line, record.values
 
 
 def _value_batches(file: TextFile, size: int, start: int) -> Iterator[pa.RecordBatch]:
     rows = islice(_values(file.path, file._places, file._reading), start, None)
     number = start
     while block := [values for _, values in islice(rows, size)]:
-        found = dict(
+        columns = dict(
             zip((place.name for place in file._places), zip(*block, strict=True), strict=True)
         )
         arrays = []
         for field in file.columns:
-            if field.name == ID and ID not in found:
+            if field.name == ID and ID not in columns:
                 values: Sequence[Any] = _numbers(number, len(block))
             elif field.name == TEXT:
-                values = [as_text(value) for value in found[TEXT]]
+                values = [as_text(value) for value in columns[TEXT]]
             else:
-                values = [as_kind(value, field.type) for value in found[field.name]]
+                values = [as_kind(value, field.type) for value in columns[field.name]]
             arrays.append(pa.array(values, field.type))
         yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
         number += len(block)
@@ -283,12 +285,12 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
                 if field.name not in sources:
                     arrays.append(pa.array(_numbers(number, len(batch)), field.type))
                     continue
-                found = batch.column(sources[field.name])
+                column = batch.column(sources[field.name])
                 if field.name in (ID, TEXT):
-                    found = _texts(found, file.path, sources[field.name])
+                    column = _texts(column, file.path, sources[field.name])
                 if field.name == TEXT:
-                    found = pc.fill_null(pc.utf8_trim_whitespace(found), "")
-                arrays.append(found)
+                    column = pc.fill_null(pc.utf8_trim_whitespace(column), "")
+                arrays.append(column)
             number += len(batch)
             yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
 
@@ -296,7 +298,7 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
 def _rebatched(
     batches: Iterable[pa.RecordBatch], size: int, start: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows from `start` on, exactly `size` a batch but for the last: row groups cut them too."""
+    """Rows from `start` on, exactly `size` per batch except the last, across row groups."""
     waiting: list[pa.RecordBatch] = []
     rows = -start
     for batch in batches:
@@ -313,10 +315,10 @@ def _rebatched(
         yield pa.concat_batches(waiting)
 
 
-def _texts(found: pa.Array, path: Path, column: str) -> pa.Array:
+def _texts(values: pa.Array, path: Path, column: str) -> pa.Array:
     try:
-        return found.cast(pa.string())
+        return values.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise TercetError(
-            f"{path}: column `{column}` holds {found.type}, not text or a number."
+            f"{path}: column `{column}` holds {values.type}, not text or a number."
         ) from error

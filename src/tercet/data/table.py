@@ -1,4 +1,4 @@
-"""A task's split, tokenised once, ready to be cut into batches."""
+"""A split of a task, tokenised once, ready for batching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.cache import Stored, cached, default_folder, hash_file
+from tercet.data.cache import Stored, cached
 from tercet.data.examples import (
     BadRow,
     Examples,
@@ -25,16 +25,15 @@ from tercet.data.files import suffix_of, unit_of
 from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
+from tercet.files import cache_folder, sha256_of
+from tercet.progress import Progress
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Pieces, Tokens, concatenate
+from tercet.text.tokens import Pieces, Tokens
 
-FORMAT = 1  # of the cache: raise it when the same files give another table
-CHUNK = 8192  # texts between two calls of the progress callback
-
-Progress = Callable[[int, int], object]
-"""Called with texts done and texts in all."""
+FORMAT = 1  # of the cache: increase it when the same files give a different table
+CHUNK = 8192  # texts per call of `progress`
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +68,13 @@ class TaskTable:
             return template.single(self.columns[0], rows, max_tokens=max_tokens)
         if mode == "bi":
             sides = [template.single(side, rows, max_tokens=max_tokens) for side in self.columns]
-            return concatenate(sides)
+            return Tokens.concat(sides)
         if len(self.columns) < 2:
             raise TercetError("Mode `cross` joins two text columns, but this table has one.")
         return template.pair(self.columns[0], self.columns[1], rows, max_tokens=max_tokens)
 
-    def lengths(self, mode: Mode) -> NDArray[np.int64]:
-        """Pieces that each row holds in a mode, int64 [n], to sort and batch by."""
-        used = {"single": 1, "bi": len(self.columns), "cross": 2}[mode]
-        held = np.stack([np.diff(column.offsets) for column in self.columns[:used]])
-        lengths: NDArray[np.int64] = held.sum(axis=0)
-        return lengths
-
     def take(self, rows: NDArray[np.int64]) -> TaskTable:
-        """The table of the rows [m] alone, in their order."""
+        """The table of these rows [m], in their order."""
         return replace(
             self,
             columns=tuple(column.take(rows) for column in self.columns),
@@ -121,7 +113,7 @@ def build_table(
             if progress is not None:
                 done = index * len(texts) + min(start + CHUNK, len(texts))
                 progress(done, total)
-        columns.append(_join(parts))
+        columns.append(Pieces.concat(parts))
     return TaskTable(
         columns=tuple(columns),
         labels=examples.labels,
@@ -143,9 +135,9 @@ def load_table(
     progress: Progress | None = None,
     read: Callable[[], Examples] | None = None,
 ) -> TaskTable:
-    """A split's table from the cache, tokenised into it first if the cache has none.
+    """A split's table from the cache; if it is not there, it is made first.
 
-    The cache goes by content: of files, tokenizer and the settings that decide rows and pieces.
+    The cache key covers the content of files, the tokenizer and all settings that matter.
     `read` gives the split's examples; default: `read_examples`.
     """
     check_columns(task, resolve(task.data), split)
@@ -156,7 +148,7 @@ def load_table(
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
     key = _key(task, split, files, tokenizer, limit=limit)
-    return _restore(cached(cache_dir or default_folder(), key, make), files)
+    return _restore(cached(cache_dir or cache_folder("tables"), key, make), files)
 
 
 def _key(
@@ -165,8 +157,8 @@ def _key(
     data = resolve(task.data)
     parts = {
         "format": FORMAT,
-        # A file's suffix decides how it is read; where it lies does not matter.
-        "files": [[suffix_of(path), hash_file(path)] for path in files],
+        # A file's suffix decides how it is read; its folder does not matter.
+        "files": [[suffix_of(path), sha256_of(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
@@ -176,15 +168,6 @@ def _key(
         "apart": is_apart(data, split),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _join(parts: list[Pieces]) -> Pieces:
-    held = np.concatenate([np.diff(part.offsets) for part in parts])
-    return Pieces(
-        ids=np.concatenate([part.ids for part in parts]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        lengths=np.concatenate([part.lengths for part in parts]),
-    )
 
 
 def _store(table: TaskTable) -> Stored:
@@ -199,7 +182,7 @@ def _store(table: TaskTable) -> Stored:
 
 
 def _numbered(table: TaskTable) -> Iterator[list[Any]]:
-    """Bad rows with their file as a number: the same content may lie elsewhere next time."""
+    """Bad rows with their file as a number: its path may differ next time."""
     numbers = {str(path): number for number, path in enumerate(table.files)}
     for bad in table.skipped:
         yield [numbers[bad.file], bad.line, bad.column, bad.value, bad.reason]

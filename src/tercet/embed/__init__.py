@@ -1,1 +1,1 @@
-"""Bulk embedding of files, on this machine or on a Ray cluster."""
+"""Bulk embedding: files to vectors, on this machine or on a Ray cluster."""

@@ -1,8 +1,7 @@
-"""A task's labels and predictions, taken back out of the document of an evaluation."""
+"""A model's predictions for the rows of a task."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,51 +9,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.columns import shorten
-from tercet.evaluate.metrics import predicted_classes
+from tercet.evaluate.calibration import Calibration
+from tercet.evaluate.metrics import Estimate, predicted_classes
+from tercet.evaluate.presentation import SHOWN
 
-SHOWN = 600
-"""Characters of a text; a report of long documents would be too large."""
-
+DECIMALS = 4
 Floats = NDArray[np.float64]
-Document = Mapping[str, Any]
-Texts = Mapping[str, tuple[list[str], ...]]
-"""Of each task, the columns of its rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a model said of a task's rows in one mode.
+    """Predictions of a task in one mode, and their metrics.
 
-    classes: names of the classes; None where the task has grades
+    metric: the one that represents the task
+    classes: names of the classes; None for grades
     labels: class numbers or grades [n]
     predictions: probabilities [n, classes], or grades [n]
-    measured: what the figures are of: the predictions, or grades before they are cut to a range
-    texts: columns of n sentences each; none where they were not kept
+    unclipped: the outputs of a graded head [n]; the grades are these, clipped to the task's range
+    texts: columns of n sentences each; empty where they are unknown
+    calibration: of classifiers
     """
 
     task: str
     mode: str
     metric: str
+    metrics: dict[str, Estimate]
     classes: list[str] | None
-    labels: Floats
+    labels: NDArray[Any]
     predictions: Floats
-    measured: Floats
-    texts: tuple[list[str], ...]
+    unclipped: NDArray[Any] | None = None
+    texts: tuple[list[str], ...] = ()
+    calibration: Calibration | None = None
 
     @property
-    def said(self) -> Floats:
+    def measured(self) -> NDArray[Any]:
+        """What the metrics are computed from."""
+        return self.predictions if self.unclipped is None else self.unclipped
+
+    @property
+    def predicted(self) -> Floats:
         """The likeliest classes, or the grades [n]."""
         if self.classes is None:
             return self.predictions
         return predicted_classes(self.predictions).astype(np.float64)
 
     @property
-    def of_truth(self) -> Floats:
+    def of_label(self) -> Floats:
         """The probability of the right class, or the grade [n]."""
         if self.classes is None:
             return self.predictions
-        places = self.labels.astype(np.int64)
-        return self.predictions[np.arange(len(places)), places]
+        return self.predictions[np.arange(len(self.labels)), self.labels.astype(np.int64)]
 
     @property
     def positive(self) -> Floats | None:
@@ -64,43 +68,25 @@ class Answers:
         return self.predictions[:, 1]
 
     def name(self, value: float) -> str:
-        """What a class is called, or a grade with one digit."""
+        """The name of a class, or a grade with one decimal."""
         return f"{value:.1f}" if self.classes is None else self.classes[int(value)]
 
     def inputs(self, row: int) -> list[str]:
-        """The texts of a row; of a long one the beginning."""
+        """The texts of a row, the long ones shortened."""
         return [shorten(column[row], SHOWN) for column in self.texts]
 
-
-def tasks_of(document: Document) -> dict[str, Any]:
-    """The tasks that were measured, by name."""
-    tasks: dict[str, Any] = document["suites"].get("tasks", {}).get("tasks", {})
-    return tasks
-
-
-def answers_of(document: Document, texts: Texts, task: str) -> list[Answers]:
-    """The answers of every mode of a task, the most exact first."""
-    block = tasks_of(document)[task]
-    every = []
-    for mode, found in block["modes"].items():
-        predictions = _predictions(found["predictions"], block["classes"])
-        uncut = found.get("uncut")
-        every.append(
-            Answers(
-                task=task,
-                mode=mode,
-                metric=block["metric"],
-                classes=block["classes"],
-                labels=np.asarray(found["labels"], np.float64),
-                predictions=predictions,
-                measured=predictions if uncut is None else np.asarray(uncut, np.float64),
-                texts=texts.get(task, ()),
-            )
-        )
-    return every
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "metrics": {metric: value.to_json() for metric, value in self.metrics.items()},
+            "labels": rounded(self.labels),
+            "predictions": rounded(self.predictions),
+            "uncut": None if self.unclipped is None else rounded(self.unclipped),
+            "calibration": self.calibration.to_json() if self.calibration else None,
+        }
 
 
-def _predictions(listed: list[Any], classes: list[str] | None) -> Floats:
-    found = np.asarray(listed, np.float64)
-    # A task without rows has classes all the same.
-    return found if classes is None else found.reshape(len(listed), len(classes))
+def rounded(values: NDArray[Any]) -> list[Any]:
+    """Numbers for JSON: whole numbers as they are, others with a few decimals."""
+    if values.dtype.kind in "iu":
+        return list(values.tolist())
+    return list(values.astype(np.float64).round(DECIMALS).tolist())

@@ -12,6 +12,9 @@ from tercet.errors import TercetError
 from tercet.evaluate.metrics import (
     CLASS_METRICS,
     GRADE_METRICS,
+    Bounds,
+    Estimate,
+    Values,
     check_predictions,
     is_binary,
     predicted_classes,
@@ -29,30 +32,28 @@ Ints = NDArray[np.int64]
 def paired_differences(
     metric: str, labels: ArrayLike, first: ArrayLike, second: ArrayLike, seed: int
 ) -> Floats:
-    """How much the second predictions' metric exceeds the first's on the same resampled rows.
+    """The metric of the second predictions minus that of the first, on the same resampled rows.
 
     labels, first, second: as `interval` takes labels and predictions
     Returns [resamples], without those in which either is undefined.
     """
-    truth, one = check_predictions(labels, first)
-    _, other = check_predictions(labels, second)
+    truth, before = check_predictions(labels, first)
+    _, after = check_predictions(labels, second)
     if metric in GRADE_METRICS:
-        # Generators of one seed draw the same rows.
-        figures = [
-            _grade_figures(metric, truth, values, np.random.default_rng(seed))
-            for values in (one, other)
+        # Generators of the same seed draw the same rows.
+        values = [
+            _grade_values(metric, truth, predicted, np.random.default_rng(seed))
+            for predicted in (before, after)
         ]
     else:
-        columns = truth.astype(np.int64), predicted_classes(one), predicted_classes(other)
+        columns = truth.astype(np.int64), predicted_classes(before), predicted_classes(after)
         cells, draws = _class_draws(columns, np.random.default_rng(seed))
-        figures = [_cell_figures(metric, cells[[0, which]], draws) for which in (1, 2)]
-    differences = figures[1] - figures[0]
+        values = [_cell_values(metric, cells[[0, which]], draws) for which in (1, 2)]
+    differences = values[1] - values[0]
     return differences[np.isfinite(differences)]
 
 
-def interval(
-    metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int
-) -> tuple[float, float] | None:
+def interval(metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int) -> Bounds | None:
     """The 95 % interval of a metric over resampled rows; None where the metric is undefined.
 
     labels: class numbers or grades [n]
@@ -64,15 +65,25 @@ def interval(
         raise TercetError("metric 'f1' needs two classes: use 'macro-f1'")
     if metric in CLASS_METRICS:
         columns = truth.astype(np.int64), predicted_classes(checked)
-        return _percentiles(_cell_figures(metric, *_class_draws(columns, generator)))
+        return _percentiles(_cell_values(metric, *_class_draws(columns, generator)))
     if metric in GRADE_METRICS:
-        return _percentiles(_grade_figures(metric, truth, checked, generator))
+        return _percentiles(_grade_values(metric, truth, checked, generator))
     known = ", ".join((*CLASS_METRICS, *GRADE_METRICS))
     raise TercetError(f"metric {metric!r} is unknown: use {known}")
 
 
-def _percentiles(figures: Floats) -> tuple[float, float] | None:
-    defined = figures[np.isfinite(figures)]
+def estimates(
+    values: Values, labels: ArrayLike, predictions: ArrayLike, seed: int
+) -> dict[str, Estimate]:
+    """The values of metrics with their intervals."""
+    return {
+        metric: Estimate(value, interval(metric, labels, predictions, seed))
+        for metric, value in values.items()
+    }
+
+
+def _percentiles(values: Floats) -> Bounds | None:
+    defined = values[np.isfinite(values)]
     if not len(defined):
         return None
     low, high = np.percentile(defined, PERCENTILES)
@@ -82,7 +93,7 @@ def _percentiles(figures: Floats) -> tuple[float, float] | None:
 def _class_draws(columns: tuple[Ints, ...], generator: np.random.Generator) -> tuple[Ints, Ints]:
     """The distinct rows of labels and predictions, and how often each is in each resample.
 
-    Rows that share label and predictions are alike, so that a resample of rows is one
+    Rows with equal label and predictions are interchangeable, so a resample of rows is one
     multinomial draw of how often each cell of the confusion matrix occurs.
 
     columns: classes [n] each
@@ -95,8 +106,8 @@ def _class_draws(columns: tuple[Ints, ...], generator: np.random.Generator) -> t
     return cells, generator.multinomial(rows, counts / rows, size=RESAMPLES)
 
 
-def _cell_figures(metric: str, cells: Ints, draws: Ints) -> Floats:
-    """The metric of each resample, [resamples]; NaN where undefined.
+def _cell_values(metric: str, cells: Ints, draws: Ints) -> Floats:
+    """The metric in each resample, [resamples]; NaN where undefined.
 
     cells: label and prediction of each cell [2, cells]
     """
@@ -106,23 +117,23 @@ def _cell_figures(metric: str, cells: Ints, draws: Ints) -> Floats:
         shares: Floats = draws[:, cells[0] == cells[1]].sum(axis=1) / draws.sum(axis=1)
         return shares
     classes = np.unique(cells)[:, None] if metric == "macro-f1" else np.array([[1]])
-    truly, said = cells[0] == classes, cells[1] == classes
-    right = draws @ (truly & said).T.astype(np.float64)
-    either = draws @ (truly.astype(np.float64) + said).T
+    expected, predicted = cells[0] == classes, cells[1] == classes
+    right = draws @ (expected & predicted).T.astype(np.float64)
+    either = draws @ (expected.astype(np.float64) + predicted).T
     with np.errstate(invalid="ignore"):
         f1 = 2.0 * right / either
     return _mean_of_defined(f1)
 
 
 def _mean_of_defined(values: Floats) -> Floats:
-    """values [rows, columns] -> [rows], the mean without NaN; NaN where nothing is left."""
+    """values [rows, columns] -> [rows], the mean without NaN; NaN where all are NaN."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         means: Floats = np.nanmean(values, axis=1)
     return means
 
 
-def _grade_figures(
+def _grade_values(
     metric: str, grades: Floats, values: Floats, generator: np.random.Generator
 ) -> Floats:
     """The correlation of each resample, [resamples]; NaN where undefined."""
@@ -130,11 +141,11 @@ def _grade_figures(
         return np.empty(0)
     resamples = _resamples(len(grades), generator)
     if metric == "pearson":
-        figures = [_correlations(grades[rows], values[rows]) for rows in resamples]
+        correlations = [_correlations(grades[rows], values[rows]) for rows in resamples]
     else:
         u, v = _levels(grades), _levels(values)
-        figures = [_correlations(_ranks(u[rows]), _ranks(v[rows])) for rows in resamples]
-    return np.concatenate(figures)
+        correlations = [_correlations(_ranks(u[rows]), _ranks(v[rows])) for rows in resamples]
+    return np.concatenate(correlations)
 
 
 def _levels(values: Floats) -> Ints:
@@ -154,9 +165,9 @@ def _ranks(levels: Ints) -> Floats:
 
 def _resamples(count: int, generator: np.random.Generator) -> Iterator[Ints]:
     """Row numbers drawn with replacement, [some, count] at a time, RESAMPLES in all."""
-    at_once = max(1, _CHUNK // count)
-    for start in range(0, RESAMPLES, at_once):
-        yield generator.integers(count, size=(min(at_once, RESAMPLES - start), count))
+    chunk = max(1, _CHUNK // count)
+    for start in range(0, RESAMPLES, chunk):
+        yield generator.integers(count, size=(min(chunk, RESAMPLES - start), count))
 
 
 def _correlations(u: Floats, v: Floats) -> Floats:

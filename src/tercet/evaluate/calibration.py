@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted: bins, expected calibration error, thresholds."""
+"""Calibration of probabilities: bins, expected calibration error, thresholds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tercet.specs import Scaling
 Floats = NDArray[np.float64]
 BINS = 15
 SMALLEST = 1e-12
-"""Probabilities below it count as it, so that one certain mistake does not make a mean infinite."""
+"""Smaller probabilities count as this: one certain mistake must not make a mean infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well the probabilities of the likeliest classes tell how often these are right.
+    """How well the confidence in the likeliest class matches the accuracy.
 
     ece: expected calibration error; None without rows
     nll: mean negative log-likelihood of the labels; None without rows
-    scaling: what the head's outputs went through
+    scaling: the scaling of the head's outputs
     """
 
     ece: float | None
@@ -49,31 +49,31 @@ class Calibration:
     def to_json(self) -> dict[str, Any]:
         bins = [
             {
-                "from": one.low,
-                "to": one.high,
-                "rows": one.rows,
-                "confidence": one.confidence,
-                "accuracy": one.accuracy,
+                "from": part.low,
+                "to": part.high,
+                "rows": part.rows,
+                "confidence": part.confidence,
+                "accuracy": part.accuracy,
             }
-            for one in self.bins
+            for part in self.bins
         ]
         return {"ece": self.ece, "nll": self.nll, **self.scaling.model_dump(), "bins": bins}
 
 
 def class_probabilities(probabilities: ArrayLike) -> Floats:
     """Probabilities [n, classes], or of class 1 [n], to [n, classes]."""
-    found = np.asarray(probabilities, np.float64)
-    return found if found.ndim == 2 else np.stack([1.0 - found, found], axis=1)
+    array = np.asarray(probabilities, np.float64)
+    return array if array.ndim == 2 else np.stack([1.0 - array, array], axis=1)
 
 
 def measure_calibration(
     labels: ArrayLike, probabilities: ArrayLike, *, scaling: Scaling | None = None
 ) -> Calibration:
-    """Expected calibration error over bins of equal width, as Guo et al. (2017) have it.
+    """Expected calibration error over bins of equal width, as in Guo et al. (2017).
 
     labels: class numbers [n]
     probabilities: [n, classes], or of class 1 [n]
-    scaling: the one that they were made with
+    scaling: the one that was applied to them
     """
     scaling = scaling or Scaling()
     truth, checked = check_predictions(labels, probabilities)
@@ -109,9 +109,9 @@ def negative_log_likelihood(labels: NDArray[np.int64], probabilities: Floats) ->
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """From which probability on to say class 1, and what comes of it at a prior.
+    """The least probability at which to predict class 1.
 
-    accuracy, precision, recall: as expected where the share `prior` of rows is of class 1
+    accuracy, precision, recall: expected where a share `prior` of rows is of class 1
     """
 
     value: float
@@ -128,30 +128,29 @@ def choose_threshold(
     prior: float | None = None,
     precision: float | None = None,
 ) -> Threshold | None:
-    """The threshold of the best accuracy at a prior, or of the best recall at a precision.
+    """The threshold with the best accuracy at a prior, or with the best recall at a precision.
 
     labels: 0 or 1 [n]
     probabilities: of class 1 [n]
-    prior: share of class 1 where the model will be used; that of the labels when left out
-    precision: the least precision wanted; None is given back where no threshold reaches it
+    prior: share of class 1 where the model is used; default: that of the labels
+    precision: the least precision; the result is None where no threshold reaches it
     """
+    from sklearn.metrics import roc_curve
+
     truth, checked = check_predictions(labels, probabilities)
     if checked.ndim == 2:
         checked = checked[:, 1]
-    positives = float(truth.sum())
-    if not 0.0 < positives < len(truth):
-        raise TercetError("a threshold needs rows of both classes to choose it on")
-    share = positives / len(truth) if prior is None else prior
+    if not 0.0 < truth.sum() < len(truth):
+        raise TercetError("choosing a threshold needs rows of both classes")
+    share = float(truth.mean()) if prior is None else prior
     for name, value in (("prior", share), ("precision", 0.5 if precision is None else precision)):
         if not 0.0 < value < 1.0:
-            raise TercetError(f"{name} {value:g} must lie between 0 and 1")
-    order = np.argsort(-checked, kind="stable")
-    ranked, hits = checked[order], np.cumsum(truth[order])
-    ends = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)
-    recalls = hits[ends] / positives
-    alarms = (ends + 1 - hits[ends]) / (len(truth) - positives)
-    said = share * recalls + (1.0 - share) * alarms
-    precisions = share * recalls / said
+            raise TercetError(f"{name} {value:g} must be between 0 and 1")
+    # The first point predicts class 1 for no row.
+    alarms, recalls, values = (
+        curve[1:] for curve in roc_curve(truth, checked, drop_intermediate=False)
+    )
+    precisions = share * recalls / (share * recalls + (1.0 - share) * alarms)
     accuracies = share * recalls + (1.0 - share) * (1.0 - alarms)
     if precision is None:
         best = int(accuracies.argmax())
@@ -161,7 +160,7 @@ def choose_threshold(
             return None
         best = int(reached[-1])
     return Threshold(
-        value=float(ranked[ends[best]]),
+        value=float(values[best]),
         prior=share,
         accuracy=float(accuracies[best]),
         precision=float(precisions[best]),

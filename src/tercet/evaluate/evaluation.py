@@ -1,51 +1,34 @@
-"""All suites that were asked for, as one document."""
+"""Suites run on a model."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any
 
 import tercet
-from tercet.data.examples import describe_skipped
 from tercet.errors import TercetError
-from tercet.evaluate.corpus import Corpus, Tell
-from tercet.evaluate.geometry import evaluate_geometry
-from tercet.evaluate.results import Missing, TasksResult
-from tercet.evaluate.robustness import evaluate_robustness
-from tercet.evaluate.sts import evaluate_sts
-from tercet.evaluate.tasks import evaluate_tasks
-from tercet.evaluate.transfer import evaluate_transfer
+from tercet.evaluate.encoded_texts import EncodedTexts
+from tercet.evaluate.suite import Context, Missing, SuiteResult
+from tercet.evaluate.suites import SUITES
 from tercet.model import Model
-from tercet.specs import DataSpec
+from tercet.progress import Phases, silent_phases
 
 SCHEMA = 3
-Suite = Literal["tasks", "sts", "transfer", "robustness", "geometry"]
-SUITES: tuple[Suite, ...] = get_args(Suite)
 PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")
-
-
-class SuiteResult(Protocol):
-    """What a suite found, and which files it missed."""
-
-    @property
-    def missing(self) -> list[Missing]: ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a model can and cannot do, by suite.
+    """The results of a model, by suite.
 
     model: its name, encoder, recipe, width and tasks
     data: the name of the data folder
-    suites: what each suite found, in their order
-    left_out: suites that were asked for and need heads, where the model has none
+    left_out: requested suites that need heads, where the model has none
     """
 
     model: dict[str, Any]
@@ -53,32 +36,23 @@ class Evaluation:
     versions: dict[str, str]
     machine: dict[str, Any]
     seconds: float
-    suites: Mapping[Suite, SuiteResult]
-    left_out: Sequence[Suite] = ()
+    suites: Mapping[str, SuiteResult]
+    left_out: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.model["name"])
 
     @property
     def missing(self) -> list[Missing]:
-        """The files that suites looked for in vain."""
-        return [one for result in self.suites.values() for one in result.missing]
-
-    @property
-    def rows(self) -> dict[str, tuple[list[str], ...]]:
-        """The text columns of the rows that each task was measured on; not part of the JSON."""
-        tasks = self.suites.get("tasks")
-        return tasks.texts if isinstance(tasks, TasksResult) else {}
+        """The files that suites did not find."""
+        return [missing for result in self.suites.values() for missing in result.missing]
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know beside the figures, a sentence each."""
+        """What a reader must know, one sentence each."""
         notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
-        tasks = self.suites.get("tasks")
-        if isinstance(tasks, TasksResult):
-            notes += [
-                f"{name}: {describe_skipped(task.skipped)}"
-                for name, task in tasks.tasks.items()
-                if task.skipped
-            ]
-        return notes
+        return notes + [note for result in self.suites.values() for note in result.notes()]
 
     def to_json(self) -> dict[str, Any]:
         """The document of docs/evaluation.md."""
@@ -90,7 +64,7 @@ class Evaluation:
             "machine": self.machine,
             "seconds": round(self.seconds, 3),
             "suites": {name: result.to_json() for name, result in self.suites.items()},
-            "missing": [one.to_json() for one in self.missing],
+            "missing": [missing.to_json() for missing in self.missing],
         }
 
 
@@ -98,87 +72,49 @@ def evaluate(
     model: Model,
     data_dir: Path,
     *,
-    suites: Sequence[Suite] = SUITES,
+    suites: Sequence[str] | None = None,
     name: str | None = None,
     rows: int | None = None,
-    leaking: DataSpec | None = None,
-    progress: Tell | None = None,
+    compared: Sequence[Model] = (),
+    phases: Phases = silent_phases,
 ) -> Evaluation:
     """Run suites on a model; each text is encoded once for all of them.
 
-    suites: which; `tasks` and `robustness` need heads and are left out where there are none,
-        unless nothing else is asked for
-    name: what the model is called in the document; its encoder's name when left out
-    rows: only so many of each task, for a quick look
-    leaking: what a model that is set beside it was trained on, and STS sets are measured without
-        too; that of its own tasks when left out
-    progress: told what is being done, how much of it is done, and how much there is
+    suites: names; default: all. Suites that need heads are left out for a model without heads,
+        unless no other is requested
+    name: the model's name in the document; default: `model.name`
+    rows: at most so many rows of each task, for a quick look
+    compared: the models that this one is compared with; pairs that one of them was trained on are
+        left out for all
+    phases: starts the progress of one phase
     """
-    asked = [suite for suite in SUITES if suite in suites]
-    runnable = [suite for suite in asked if model.tasks or suite not in NEED_HEADS]
+    requested = SUITES.names() if suites is None else suites
+    for unknown in (suite for suite in requested if suite not in SUITES):
+        raise TercetError(SUITES.unknown(unknown))
+    ordered = [suite for suite in SUITES if suite in requested]
+    runnable = [suite for suite in ordered if model.tasks or not SUITES[suite].needs_heads]
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
-    start = time.perf_counter()
-    corpus = Corpus(model, progress)
-    wishes = Wishes(rows, leaking)
-    found = {suite: RUN[suite](corpus, data_dir, wishes) for suite in runnable}
+    began = time.perf_counter()
+    context = Context(EncodedTexts(model, phases), data_dir, rows=rows, compared=compared)
+    results = {suite: SUITES[suite]().run(context) for suite in runnable}
     return Evaluation(
-        model=describe(model, name or model.info.encoder),
+        model={
+            "name": name or model.name,
+            "encoder": model.info.encoder,
+            "recipe": model.info.recipe,
+            "width": model.width,
+            "tasks": list(model.tasks),
+        },
         data=data_dir.resolve().name,
         versions={"tercet": tercet.__version__, **{name: version(name) for name in PACKAGES}},
-        machine=machine(model),
-        seconds=time.perf_counter() - start,
-        suites=found,
-        left_out=[suite for suite in asked if suite not in runnable],
+        machine={
+            **model.engine.machine(),
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+        },
+        seconds=time.perf_counter() - began,
+        suites=results,
+        left_out=[suite for suite in ordered if suite not in runnable],
     )
-
-
-def describe(model: Model, name: str) -> dict[str, Any]:
-    """What the document says of a model."""
-    return {
-        "name": name,
-        "encoder": model.info.encoder,
-        "recipe": model.info.recipe,
-        "width": model.width,
-        "tasks": list(model.tasks),
-    }
-
-
-def machine(model: Model) -> dict[str, Any]:
-    """What the figures were made on, as far as it matters to them."""
-    return {
-        **model.engine.machine(),
-        "processor": platform.machine(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What `evaluate` was asked for that only some suites mind."""
-
-    rows: int | None
-    leaking: DataSpec | None
-
-
-def _tasks(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
-    return evaluate_tasks(corpus.model, data_dir, rows=wishes.rows, corpus=corpus)
-
-
-def _sts(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
-    return evaluate_sts(corpus, data_dir, leaking=wishes.leaking)
-
-
-def _robustness(corpus: Corpus, data_dir: Path, wishes: Wishes) -> SuiteResult:
-    return evaluate_robustness(corpus, data_dir, rows=wishes.rows)
-
-
-NEED_HEADS = ("tasks", "robustness")
-RUN: dict[Suite, Callable[[Corpus, Path, Wishes], SuiteResult]] = {
-    "tasks": _tasks,
-    "sts": _sts,
-    "transfer": lambda corpus, data_dir, _: evaluate_transfer(corpus, data_dir),
-    "robustness": _robustness,
-    "geometry": lambda corpus, data_dir, _: evaluate_geometry(corpus, data_dir),
-}

@@ -1,4 +1,4 @@
-"""Logistic regressions on the same vectors, fitted all at once, as cross-validation needs them."""
+"""Logistic regressions on the same vectors, fitted together, as cross-validation needs them."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tercet.infer.engine import Floats
+from tercet.specs import Floats
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 TOLERANCE = 1e-5
-"""Fits end where no part of the mean loss's gradient is larger."""
+"""A fit ends where no part of the gradient of the mean loss is larger."""
 STEPS = 500
 BLOCK = 2048
-"""Rows at a time, so that what is made of them stays in the processor's cache."""
+"""Rows at a time, so that intermediate results stay in the processor's cache."""
 
 
 class Regressions:
-    """One regression for every set of rows and every C, classes as scikit-learn tells them apart:
-    the loss of the rows times C, and half the squared length of the weights.
+    """One regression for every set of rows and every C, with scikit-learn's objective: C times the
+    loss of the rows, plus half the squared length of the weights.
 
     A step divides the gradient by a bound of the second derivative (Böhning, 1992). On the
-    principal axes of all vectors that bound is a number for each axis, good for any set of rows:
-    a step of all fits is two products of matrices.
+    principal axes of all vectors that bound is a number for each axis, valid for any set of rows:
+    a step of all fits is two matrix products.
     """
 
     def __init__(
         self, vectors: Floats, labels: Ints, *, used: Bools, penalties: Sequence[float]
     ) -> None:
         """vectors [n, width], class numbers [n], and the sets: which rows each has [n, sets]"""
-        given = torch.from_numpy(vectors)
-        self._mean = given.mean(dim=0)
-        centred = (given - self._mean).double()
+        rows = torch.from_numpy(vectors)
+        self._mean = rows.mean(dim=0)
+        centred = (rows - self._mean).double()
         spread, axes = torch.linalg.eigh(centred.T @ centred)
         self._axes = axes.float()
-        # The last axis is the offset's: it has no penalty.
+        # The last axis is the intercept, which has no penalty.
         shrink = torch.tensor(penalties).reciprocal().expand(len(spread) + 1, -1).clone()
         shrink[-1] = 0.0
         outputs = int(labels.max()) + 1 if labels.max() > 1 else 1
         curved = torch.cat([spread.clamp(min=0.0).float(), torch.tensor([float(len(labels))])])
         bound = (0.25 if outputs == 1 else 0.5) * curved[:, None] + shrink
         self._weights = _fit(
-            self._turned(vectors),
+            self._rotated(vectors),
             _targets(labels, outputs),
             used=torch.from_numpy(used).float(),
             shrink=shrink[:, None, :, None],
@@ -55,26 +55,26 @@ class Regressions:
     def predict(self, vectors: Floats) -> Ints:
         """The classes of vectors [m, width] by each set and C: [m, sets, penalties]."""
         weights = self._weights
-        found = np.empty((len(vectors), *weights.shape[1:3]), np.int64)
+        classes = np.empty((len(vectors), *weights.shape[1:3]), np.int64)
         for start in range(0, len(vectors), BLOCK):
             block = slice(start, start + BLOCK)
-            scores = _scores(self._turned(vectors[block]), weights)
+            scores = _scores(self._rotated(vectors[block]), weights)
             chosen = scores[..., 0] > 0.0 if scores.shape[-1] == 1 else scores.argmax(dim=-1)
-            found[block] = chosen.numpy()
-        return found
+            classes[block] = chosen.numpy()
+        return classes
 
-    def _turned(self, vectors: Floats) -> Tensor:
-        """vectors [m, width] -> their places on the axes, and 1 for the offset: [m, width + 1]"""
+    def _rotated(self, vectors: Floats) -> Tensor:
+        """vectors [m, width] -> coordinates on the axes, and 1 for the intercept: [m, width + 1]"""
         places = (torch.from_numpy(vectors) - self._mean) @ self._axes
         return torch.cat([places, torch.ones(len(places), 1)], dim=1)
 
 
 def _targets(labels: Ints, outputs: int) -> Tensor:
     """class numbers [n] -> [n, outputs]"""
-    found = torch.from_numpy(labels)
+    classes = torch.from_numpy(labels)
     if outputs == 1:
-        return found.float()[:, None]
-    return torch.nn.functional.one_hot(found, outputs).float()
+        return classes.float()[:, None]
+    return torch.nn.functional.one_hot(classes, outputs).float()
 
 
 def _fit(rows: Tensor, targets: Tensor, *, used: Tensor, shrink: Tensor, bound: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ def _fit(rows: Tensor, targets: Tensor, *, used: Tensor, shrink: Tensor, bound: 
             break
         reached = ahead - gradient / bound
         moved = reached - weights
-        # Momentum after Nesterov; a fit whose momentum leads uphill starts it anew.
+        # Nesterov momentum; a fit whose momentum points uphill restarts it.
         uphill = (gradient * moved).sum(dim=(0, 3), keepdim=True) > 0.0
         pace = torch.where(uphill, 1.0, pace)
         faster = (1.0 + (1.0 + 4.0 * pace**2).sqrt()) / 2.0
@@ -101,13 +101,13 @@ def _fit(rows: Tensor, targets: Tensor, *, used: Tensor, shrink: Tensor, bound: 
 
 
 def _gradient(rows: Tensor, targets: Tensor, used: Tensor, weights: Tensor) -> Tensor:
-    """That of the summed log-loss of the rows that each set uses."""
+    """The gradient of the summed log-loss of the rows that each set uses."""
     gradient = torch.zeros_like(weights).flatten(1)
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
         scores = _scores(rows[block], weights)
-        said = scores.sigmoid_() if scores.shape[-1] == 1 else scores.softmax(dim=-1)
-        wrong = said.sub_(targets[block, None, None]).mul_(used[block, :, None, None])
+        likely = scores.sigmoid_() if scores.shape[-1] == 1 else scores.softmax(dim=-1)
+        wrong = likely.sub_(targets[block, None, None]).mul_(used[block, :, None, None])
         gradient.addmm_(rows[block].T, wrong.flatten(1))
     return gradient.view_as(weights)
 

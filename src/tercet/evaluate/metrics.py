@@ -1,4 +1,4 @@
-"""Figures of predictions against labels; None where a figure is undefined, never NaN."""
+"""Metrics of predictions against labels; None where a metric is undefined, never NaN."""
 
 from __future__ import annotations
 
@@ -6,25 +6,40 @@ import math
 import warnings
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tercet.errors import TercetError
 
-Figures = dict[str, float | None]
+Values = dict[str, float | None]
+"""By metric."""
+Bounds = tuple[float, float]
 CLASS_METRICS = ("accuracy", "macro-f1", "f1")
 GRADE_METRICS = ("pearson", "spearman")
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The value of a metric, None where it is undefined, and its 95 % interval if it has one."""
+
+    value: float | None
+    interval: Bounds | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value, "interval": self.interval}
+
+
 def predicted_classes(probabilities: ArrayLike) -> NDArray[np.int64]:
     """Probabilities [n, classes], or of class 1 [n], to the likeliest classes int64 [n]."""
-    found = np.asarray(probabilities)
-    return (found > 0.5).astype(np.int64) if found.ndim == 1 else found.argmax(axis=1)
+    array = np.asarray(probabilities)
+    return (array > 0.5).astype(np.int64) if array.ndim == 1 else array.argmax(axis=1)
 
 
 def is_binary(probabilities: ArrayLike) -> bool:
-    """Whether probabilities [n, classes] or [n] tell two classes apart."""
+    """Whether probabilities [n, classes] or [n] are of two classes."""
     shape = np.shape(probabilities)
     return len(shape) == 1 or shape[1] == 2
 
@@ -45,7 +60,7 @@ def check_predictions(
     return checked
 
 
-def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> Figures:
+def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> Values:
     """Accuracy and macro-F1, and F1 of class 1 where there are two classes.
 
     labels: class numbers [n]
@@ -58,17 +73,17 @@ def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> Figur
     from sklearn.metrics import accuracy_score, f1_score
 
     classes = truth.astype(np.int64), predicted_classes(checked)
-    figures: Figures = {
+    values: Values = {
         "accuracy": _defined(accuracy_score(*classes)),
         "macro-f1": _defined(f1_score(*classes, average="macro")),
     }
     if "f1" in names:
         f1 = f1_score(*classes, labels=[1], average=None, zero_division=np.nan)
-        figures["f1"] = _defined(f1[0])
-    return figures
+        values["f1"] = _defined(f1[0])
+    return values
 
 
-def grade_metrics(labels: ArrayLike, values: ArrayLike) -> Figures:
+def grade_metrics(labels: ArrayLike, values: ArrayLike) -> Values:
     """Pearson and Spearman correlation of grades [n] and values [n]."""
     grades, checked = check_predictions(labels, values)
     if not (_varies(grades) and _varies(checked)):
@@ -82,28 +97,31 @@ def grade_metrics(labels: ArrayLike, values: ArrayLike) -> Figures:
     return {"pearson": _defined(pearson), "spearman": _defined(spearman)}
 
 
-def overall(scores: Mapping[str, float | None], *, shifted: AbstractSet[str]) -> Figures:
-    """Mean of the tasks' figures, plain and with (r + 1) / 2 for the correlations.
+def measure(metric: str, labels: ArrayLike, predictions: ArrayLike) -> float | None:
+    """One metric of classes or grades; None where it is undefined."""
+    values = grade_metrics if metric in GRADE_METRICS else classification_metrics
+    return values(labels, predictions)[metric]
 
-    scores: one figure a task
-    shifted: the tasks whose figure is a correlation
+
+def overall(scores: Mapping[str, float | None], *, shifted: AbstractSet[str]) -> Values:
+    """Mean of the tasks' scores, plain and with (r + 1) / 2 for correlations.
+
+    scores: one per task
+    shifted: the tasks whose score is a correlation
     """
-    figures = [score for score in scores.values() if score is not None]
-    if not figures or len(figures) < len(scores):
+    values = [score for score in scores.values() if score is not None]
+    if not values or len(values) < len(scores):
         return {"mean": None, "mean-shifted": None}
     moved = [
-        (figure + 1.0) / 2.0 if task in shifted else figure
-        for task, figure in zip(scores, figures, strict=True)
+        (value + 1.0) / 2.0 if task in shifted else value
+        for task, value in zip(scores, values, strict=True)
     ]
-    return {
-        "mean": math.fsum(figures) / len(figures),
-        "mean-shifted": math.fsum(moved) / len(moved),
-    }
+    return {"mean": math.fsum(values) / len(values), "mean-shifted": math.fsum(moved) / len(moved)}
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
     return len(values) > 0 and bool(values.min() < values.max())
 
 
-def _defined(figure: float) -> float | None:
-    return float(figure) if math.isfinite(figure) else None
+def _defined(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Plain Hugging Face and sentence-transformers folders: an encoder and its pooling, no heads."""
+"""Hugging Face and sentence-transformers folders: an encoder and its pooling, no heads."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tercet.errors import TercetError
+from tercet.files import read_json, read_json_object
 from tercet.folders.model_card import ModelInfo
-from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts, read_json
+from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts
 from tercet.network.network import Network
 from tercet.nn.config import CONFIG_FILE
 from tercet.nn.folder import load_encoder
-from tercet.specs import PoolingName
+from tercet.specs import Pooling
 from tercet.text.tokenizer import Tokenizer
 
-_MODES: dict[str, PoolingName] = {"cls": "cls", "mean": "mean", "max": "max"}
+_MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "max": "max"}
 _LEGACY_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -30,8 +31,8 @@ def is_foreign_folder(folder: Path) -> bool:
 
 
 def load_foreign_folder(folder: Path, *, name: str) -> Parts:
-    """Read the encoder, the tokenizer and the pooling; `name` is what the encoder is called."""
-    inner, pooling = folder, _MODES["mean"]  # what sentence-transformers takes for a plain folder
+    """Read the encoder, the tokenizer and the pooling; `name`: the name of the encoder."""
+    inner, pooling = folder, _MODES["mean"]  # the default of sentence-transformers
     if (folder / MODULES_FILE).is_file():
         transformer, pooled = _read_modules(folder)
         inner, pooling = folder / transformer, _read_pooling(folder / pooled / CONFIG_FILE)
@@ -52,25 +53,25 @@ def load_foreign_folder(folder: Path, *, name: str) -> Parts:
 
 
 def _read_modules(folder: Path) -> tuple[str, str]:
-    """Where the Transformer and the Pooling lie; a Normalize may follow, nothing else."""
+    """The folders of Transformer and Pooling; only a Normalize may follow."""
     path = folder / MODULES_FILE
     modules = read_json(path)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise TercetError(f"{path}: should hold a list of modules.")
     types = [str(module.get("type")) for module in modules]
-    # Releases move their modules about; the class's own name stays.
+    # Modules move between releases; class names stay.
     kinds = [name.rpartition(".")[2] for name in types]
     for kind, name in zip(kinds, types, strict=True):
         ours = name.startswith("sentence_transformers.")
         if not ours or kind not in ("Transformer", "Pooling", "Normalize"):
             raise TercetError(
-                f"{path}: has a module `{name}`, which Tercet does not know; it reads "
+                f"{path}: has a module `{name}`, which Tercet does not support; it reads "
                 "Transformer, Pooling and Normalize of sentence_transformers."
             )
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise TercetError(
             f"{path}: its modules are {', '.join(kinds)}; they should be Transformer, Pooling "
-            "and perhaps Normalize, in this order."
+            "and optionally Normalize, in this order."
         )
     transformer, pooling = (_inside(module.get("path"), path) for module in modules[:2])
     return transformer, pooling
@@ -86,17 +87,17 @@ def _inside(place: Any, path: Path) -> str:
     return place
 
 
-def _read_pooling(path: Path) -> PoolingName:
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise TercetError(f"{path}: should hold a JSON object.")
+def _read_pooling(path: Path) -> Pooling:
+    settings = read_json_object(path)
     modes = settings.get("pooling_mode")
     if modes is None:
         modes = [mode for key, mode in _LEGACY_MODES.items() if settings.get(key)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _MODES:
         named = ", ".join(map(str, modes)) if isinstance(modes, list) else repr(modes)
-        raise TercetError(f"{path}: pools by {named}; Tercet pools by one of {', '.join(_MODES)}.")
+        raise TercetError(
+            f"{path}: has pooling {named}; Tercet supports one of {', '.join(_MODES)}."
+        )
     return _MODES[modes[0]]
 
 
@@ -105,23 +106,18 @@ def _refuse_prompt(path: Path) -> None:
     name = settings.get("default_prompt_name")
     if name is not None and (settings.get("prompts") or {}).get(name):
         raise TercetError(
-            f"{path}: puts the prompt `{name}` before every text, which Tercet does not do."
+            f"{path}: puts the prompt `{name}` before every text, which Tercet does not support."
         )
 
 
 def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
-    """What the folder says, at most what the encoder's positions allow."""
-    said = limits.get("max_seq_length")
-    if said is None:
-        said = _optional(folder / "tokenizer_config.json").get("model_max_length")
-    return min(int(said), most) if isinstance(said, int | float) and said >= 1 else most
+    """The limit in the folder's settings, at most what the encoder allows."""
+    limit = limits.get("max_seq_length")
+    if limit is None:
+        limit = _optional(folder / "tokenizer_config.json").get("model_max_length")
+    return min(int(limit), most) if isinstance(limit, int | float) and limit >= 1 else most
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    """A JSON object, empty where the file is missing."""
-    if not path.is_file():
-        return {}
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise TercetError(f"{path}: should hold a JSON object.")
-    return settings
+    """A JSON object, empty if the file is missing."""
+    return read_json_object(path) if path.is_file() else {}

@@ -1,4 +1,4 @@
-"""What a model says of itself: the facts beside its weights, and the card made from them."""
+"""The metadata of a model folder, and the model card made from it."""
 
 from __future__ import annotations
 
@@ -8,34 +8,45 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tercet.data.layouts import split_files
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
-from tercet.specs import Count, Mode, PoolingName, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
+from tercet.specs.parts import Part
 
 Metrics = dict[str, dict[str, dict[str, float | None]]]
-"""Of each task, of each mode, of each metric; None is undefined."""
+"""By task, mode and metric; None is undefined."""
 
 
 class ModelInfo(Spec):
-    """The facts of a model that its weights do not tell."""
+    """What a model folder states besides the weights."""
 
     encoder: str
     """The weights that training started from."""
-    pooling: PoolingName
+    pooling: Pooling
     max_tokens: Count
-    """Longer sentences, and joined pairs, are cut here."""
+    """Longer sentences and joined pairs are truncated."""
     lower_case: bool = False
-    """Whether texts are put into lower case before the tokenizer sees them."""
+    """Whether texts are lower-cased before tokenizing."""
     tasks: dict[str, TaskSpec] = Field(default_factory=dict)
     recipe: str | None = None
-    """The recipe that made it."""
+    """The recipe that trained it."""
     metrics: Metrics | None = None
     """Measured on dev."""
     scalings: dict[str, dict[Mode, Scaling]] | None = None
-    """Of each calibrated task, of each mode: what its head's outputs go through first."""
+    """By task and mode, how the outputs of calibrated heads are scaled."""
 
     widths: list[Count] | None = None
-    """How many first numbers of a vector serve alone, besides all of them."""
+    """Shorter widths at which vectors can be used: their first numbers."""
+
+    @property
+    def plugins(self) -> dict[str, str]:
+        """The parts that users' own files define, such as `head maxout`, with the file's name."""
+        modes = [spec for task in self.tasks.values() for spec in task.modes.values()]
+        parts: list[Part] = [part for spec in modes for part in (spec.head, spec.objective) if part]
+        files = {
+            f"{part.registry.sort} {part.kind}": part.registry.plugin(part.kind) for part in parts
+        }
+        return {part: file for part, file in files.items() if file is not None}
 
     @model_validator(mode="after")
     def _likes_have_heads(self) -> Self:
@@ -50,7 +61,7 @@ class ModelInfo(Spec):
             task = self.tasks.get(name)
             for mode in modes:
                 if task is None or task.labels is None or mode not in task.modes:
-                    raise ValueError(f"`scalings` names {name}.{mode}, which is no classifier")
+                    raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
         return self
 
 
@@ -84,18 +95,22 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
         "",
         f"One encoder that {does}.",
         "",
-        f"- Encoder: {info.encoder} ({config.architecture}, {config.layers} layers, width "
+        f"- Encoder: {info.encoder} ({config.model_type}, {config.layers} layers, width "
         f"{config.width}), pooling {info.pooling}, at most {info.max_tokens} tokens.",
     ]
     if info.widths is not None:
-        told = _listed([str(width) for width in info.widths])
+        widths = _listed([str(width) for width in info.widths])
         lines.append(
-            f"- Widths: the first {told} numbers of a vector serve too: `embed(texts, width=...)` "
-            "here, `SentenceTransformer(FOLDER, truncate_dim=...)` there, where `encode` then "
-            "needs `normalize_embeddings=True`."
+            f"- Widths: vectors can be shortened to their first {widths} numbers: "
+            "`embed(texts, width=...)` in Tercet, `SentenceTransformer(FOLDER, truncate_dim=...)` "
+            "in sentence-transformers, where `encode` then needs `normalize_embeddings=True`."
         )
     if info.recipe is not None:
         lines.append(f"- Recipe: {info.recipe}.")
+    lines += [
+        f"- It uses the {part} of {file}: load that plugin first."
+        for part, file in info.plugins.items()
+    ]
     return "\n".join(lines)
 
 
@@ -105,13 +120,13 @@ def _tasks(info: ModelInfo) -> str:
         if task.like is not None:
             continue
         for mode, spec in task.modes.items():
-            figures = (info.metrics or {}).get(name, {}).get(mode, {})
-            told = ", ".join(f"{metric} {_figure(value)}" for metric, value in figures.items())
-            what, measured = _labels(task), told or "not measured"
+            measured = (info.metrics or {}).get(name, {}).get(mode, {})
+            scores = ", ".join(f"{metric} {_score(value)}" for metric, value in measured.items())
+            cells = _labels(task), mode, scores or "not measured"
             if not spec.predicts:
-                what, measured = "nothing; it shapes the vectors", ""
-            lines.append(f"| {name} | {what} | {mode} | {measured} |")
-    lines += ["", "Mode `cross` reads both sentences jointly; `bi` compares their vectors."]
+                cells = "nothing; it trains the vectors", mode, ""
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", "Mode `cross` encodes both sentences jointly; `bi` compares their vectors."]
     return "\n".join(lines)
 
 
@@ -122,7 +137,7 @@ def _labels(task: TaskSpec) -> str:
     return f"a grade from {low:g} to {high:g}"
 
 
-def _figure(value: float | None) -> str:
+def _score(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
 
@@ -138,7 +153,7 @@ def _usage(info: ModelInfo) -> str:
         "",
         'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
     ]
-    blocks = ["## Use", _code(ours), "The vectors alone, without Tercet:", _code(theirs)]
+    blocks = ["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)]
     return "\n\n".join(blocks)
 
 
@@ -149,16 +164,16 @@ def _code(lines: list[str]) -> str:
 def _data(info: ModelInfo) -> str:
     lines = ["## Data", ""]
     for name, task in info.tasks.items():
-        taught = f"; taught by {_listed(task.teacher.names)}" if task.teacher is not None else ""
+        taught = f"; teacher: {_listed(task.teacher.names)}" if task.teacher is not None else ""
         lines.append(f"- {name}: {_source(task)}{taught}")
-    lines += ["", "Terms of the data are its authors' and may limit how the model may be used."]
+    lines += ["", "The licences of the data may limit how the model may be used."]
     return "\n".join(lines)
 
 
 def _source(task: TaskSpec) -> str:
     data = task.data
     train = split_files(data, "train")
-    # A task that trains another's heads is not measured itself.
+    # A task that trains the heads of another is not measured itself.
     dev = split_files(data, "dev") if task.like is None else []
     named = [f"layout {data.layout}"] if data.layout else []
     named += [f"trained on {_listed(train)}"] if train else []
@@ -170,10 +185,10 @@ def _limits(info: ModelInfo) -> str:
     lines = [
         "## Limits",
         "",
-        f"- Text beyond {info.max_tokens} tokens is cut and not seen.",
-        "- It knows the language and the kinds of text of its training data; measure it on yours.",
-        "- Probabilities are not calibrated for data whose classes are balanced otherwise.",
-        "- What was learnt from people's texts carries their biases.",
+        f"- Text beyond {info.max_tokens} tokens is ignored.",
+        "- It fits the language and kinds of text of its training data; evaluate it on yours.",
+        "- Probabilities are not calibrated for data with a different class balance.",
+        "- It reproduces biases of its training texts.",
     ]
     return "\n".join(lines)
 

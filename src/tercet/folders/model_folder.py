@@ -1,16 +1,13 @@
-"""The model folder: the legacy sentence-transformers form, and our heads beside it.
+"""The model folder: the legacy sentence-transformers format, with the heads of Tercet.
 
 modules.json, sentence_bert_config.json, config_sentence_transformers.json, 1_Pooling/, the encoder
 and the tokenizer are read by `sentence-transformers` and `transformers`, old and new;
-heads.safetensors and tercet.json only here. Nothing is pickled.
+heads.safetensors and tercet.json only by Tercet. Nothing is pickled.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,10 +17,12 @@ from safetensors import SafetensorError
 
 import tercet
 from tercet.errors import TercetError
+from tercet.files import read_json_object, replace_folder, write_json, write_text
 from tercet.folders.model_card import ModelInfo, model_card
+from tercet.specs import HEADS, OBJECTIVES
 from tercet.text.tokenizer import Tokenizer
 
-# Torch is imported where it is needed: folders of ONNX graphs are read and written without it.
+# Torch is imported where it is needed: ONNX folders are read and written without it.
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -37,7 +36,7 @@ TRANSFORMER_FILE = "sentence_bert_config.json"
 
 
 class Parts(NamedTuple):
-    """All that a model is made of."""
+    """The parts of a model."""
 
     network: Network
     tokenizer: Tokenizer
@@ -49,8 +48,8 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def save_model_folder(folder: Path, parts: Parts) -> None:
-    """Write the folder aside and rename it; an older model folder of that name is replaced."""
-    with aside(folder) as writing:
+    """Write a model folder; an older model folder of that name is replaced."""
+    with replace_model_folder(folder) as writing:
         _write(writing, parts)
 
 
@@ -72,74 +71,34 @@ def load_model_folder(folder: Path) -> Parts:
 
 
 def check_max_tokens(folder: Path, info: ModelInfo, *, most: int) -> None:
-    """Raise unless the encoder can take rows as long as the folder says."""
+    """Raise if the folder allows longer rows than the encoder."""
     if info.max_tokens > most:
         raise TercetError(
             f"{folder / INFO_FILE}: `max_tokens` is {info.max_tokens}, but the encoder takes "
-            f"{most} at most."
+            f"at most {most}."
         )
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a model folder."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise TercetError(f"{path}: is missing from this model folder.") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise TercetError(f"{path}: cannot be read as JSON: {error}.") from error
 
 
 def _check_target(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        raise TercetError(f"{folder}: is a file; give a folder to write the model into.")
+        raise TercetError(f"{folder}: is a file; a model is written to a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not is_model_folder(folder):
         raise TercetError(
-            f"{folder}: holds other files and is no model folder, so it is not overwritten; "
-            "give a new or an empty folder."
+            f"{folder}: holds other files and is not a model folder, so it is not overwritten; "
+            "use a new or an empty folder."
         )
 
 
 @contextmanager
-def aside(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes the place of `folder` once it is whole.
-
-    Only a model folder is replaced by another.
-    """
+def replace_model_folder(folder: Path) -> Iterator[Path]:
+    """`replace_folder`, for a new folder, an empty one or an older model folder."""
     _check_target(folder)
     try:
-        with _written(folder) as writing:
+        with replace_folder(folder) as writing:
             yield writing
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TercetError(f"{folder}: cannot be written: {reason}.") from error
-
-
-@contextmanager
-def _written(folder: Path) -> Iterator[Path]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    writing = folder.with_name(f".{folder.name}.{os.getpid()}.writing")
-    replaced = folder.with_name(f".{folder.name}.{os.getpid()}.replaced")
-    shutil.rmtree(writing, ignore_errors=True)
-    writing.mkdir()
-    try:
-        yield writing
-        _sync(writing)
-        if folder.is_dir():
-            folder.rename(replaced)
-        writing.rename(folder)
-    finally:
-        shutil.rmtree(writing, ignore_errors=True)
-        if replaced.is_dir() and not folder.exists():
-            replaced.rename(folder)
-        shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
 
 
 def _write(folder: Path, parts: Parts) -> None:
@@ -153,21 +112,23 @@ def _write(folder: Path, parts: Parts) -> None:
     write_info(folder / INFO_FILE, info)
     _write_modules(folder, network, info)
     card = model_card(info, config=network.encoder.config)
-    (folder / "README.md").write_text(card, "utf-8")
+    write_text(folder / "README.md", card)
 
 
 def write_info(path: Path, info: ModelInfo) -> None:
-    """Write what `read_info` reads."""
+    """Write the file that `read_info` reads."""
     described = {"format": FORMAT, "tercet": tercet.__version__}
     described |= info.model_dump(mode="json", exclude_none=True)
     if info.metrics is not None:
-        described["metrics"] = info.metrics  # None in here means something
-    _write_json(path, described)
+        described["metrics"] = info.metrics  # None means undefined here
+    if info.plugins:
+        described["plugins"] = info.plugins
+    write_json(path, described)
 
 
 def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     width = network.encoder.config.width
-    # sentence-transformers knows no pooler: there it is a dense layer with tanh on cls.
+    # sentence-transformers has no pooler: it gets a dense layer with tanh on cls.
     pooling = "cls" if info.pooling == "pooler" else info.pooling
     kinds = [
         "Transformer",
@@ -180,12 +141,12 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
     ]
-    _write_json(folder / MODULES_FILE, modules)
+    write_json(folder / MODULES_FILE, modules)
     limits = {"max_seq_length": info.max_tokens, "do_lower_case": info.lower_case}
-    _write_json(folder / TRANSFORMER_FILE, limits)
-    # The release whose form this is: a reader warns where a folder is newer than itself.
+    write_json(folder / TRANSFORMER_FILE, limits)
+    # The release of this format: readers warn about folders that are newer than themselves.
     versions = {"sentence_transformers": "2.0.0", "transformers": "4.6.1", "pytorch": "1.8.1"}
-    _write_json(
+    write_json(
         folder / "config_sentence_transformers.json",
         {"__version__": versions, "similarity_fn_name": "cosine"},
     )
@@ -194,7 +155,7 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     settings: dict[str, Any] = {"word_embedding_dimension": width}
     settings |= {f"pooling_mode_{key}": pooling == mode for key, mode in modes.items()}
     settings["pooling_mode_mean_sqrt_len_tokens"] = False
-    _write_json(folder / "1_Pooling" / "config.json", settings)
+    write_json(folder / "1_Pooling" / "config.json", settings)
     if info.pooling == "pooler":
         _write_pooler(folder / "2_Dense", network, width=width)
 
@@ -205,7 +166,7 @@ def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
     pooler = network.encoder.pooler
     assert pooler is not None
     folder.mkdir()
-    _write_json(
+    write_json(
         folder / "config.json",
         {
             "in_features": width,
@@ -225,24 +186,19 @@ def _stored(tensor: Tensor) -> Tensor:
     return tensor.detach().float().cpu().contiguous()
 
 
-def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
 def read_info(path: Path) -> ModelInfo:
-    """The facts of a model folder."""
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise TercetError(f"{path}: should hold a JSON object.")
-    found = content.pop("format", None)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise TercetError(f"{path}: `format` is {found!r}; it should be a whole number from 1.")
-    if found > FORMAT:
+    """The metadata of a model folder."""
+    content = read_json_object(path)
+    version = content.pop("format", None)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise TercetError(f"{path}: `format` is {version!r}; it should be a whole number from 1.")
+    if version > FORMAT:
         raise TercetError(
-            f"{path}: has format {found}, and this release of Tercet reads up to {FORMAT}; "
+            f"{path}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
             "upgrade Tercet."
         )
     content.pop("tercet", None)
+    _check_plugins(path, content.pop("plugins", None) or {})
     try:
         return ModelInfo.model_validate(content)
     except ValidationError as error:
@@ -250,6 +206,18 @@ def read_info(path: Path) -> ModelInfo:
         key = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
         raise TercetError(f"{path}: `{key}`: {message}.") from error
+
+
+def _check_plugins(path: Path, plugins: Mapping[str, str]) -> None:
+    """Raise unless the parts of users' own that a model needs are registered."""
+    registries = {registry.sort: registry for registry in (HEADS, OBJECTIVES)}
+    for part, file in plugins.items():
+        sort, _, kind = part.partition(" ")
+        if sort not in registries or kind not in registries[sort]:
+            raise TercetError(
+                f"{path}: the model uses the {sort} `{kind}` of the plugin {file}, which is not "
+                "loaded; model folders never import code, so load that file yourself first."
+            )
 
 
 def _load_heads(network: Network, path: Path) -> None:
@@ -270,6 +238,6 @@ def _load_heads(network: Network, path: Path) -> None:
         if stored[name].shape != tensor.shape:
             raise TercetError(
                 f"{path}: tensor {name!r} has shape {list(stored[name].shape)}; {INFO_FILE} "
-                f"asks for {list(tensor.shape)}."
+                f"requires {list(tensor.shape)}."
             )
     network.load_head_state(stored)

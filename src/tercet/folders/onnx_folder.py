@@ -1,6 +1,6 @@
-"""The ONNX folder: graphs of the encoder and its heads, with the tokenizer and facts of a model.
+"""The ONNX folder: graphs of the encoder and its heads, the tokenizer and the metadata.
 
-model.onnx holds the encoder with pooling and normalisation, heads/TASK.MODE.onnx a head each.
+model.onnx holds the encoder with pooling and normalisation, heads/TASK.MODE.onnx one head each.
 Writing needs the extra `onnx` and torch; reading only ONNX Runtime.
 """
 
@@ -15,10 +15,10 @@ from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import (
     INFO_FILE,
     Parts,
-    aside,
     check_max_tokens,
     is_model_folder,
     read_info,
+    replace_model_folder,
     write_info,
 )
 from tercet.network.onnx_network import (
@@ -37,7 +37,7 @@ Precision = Literal["fp32", "int8"]
 
 
 class OnnxParts(NamedTuple):
-    """All that a model in ONNX Runtime is made of."""
+    """The parts of a model in ONNX Runtime."""
 
     network: OnnxNetwork
     tokenizer: Tokenizer
@@ -49,24 +49,24 @@ def is_onnx_folder(folder: Path) -> bool:
 
 
 def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
-    """Write an ONNX folder; int8 stands for the encoder's linear layers, heads stay fp32."""
+    """Write an ONNX folder; int8 applies to linear layers of the encoder, heads stay fp32."""
     try:
         from tercet.network.head_graph import head_graph
         from tercet.nn.onnx.encoder import encoder_graph
-        from tercet.nn.onnx.outliers import loudness
+        from tercet.nn.onnx.outliers import find_outliers
     except ImportError as error:
         if error.name != "onnx":
             raise
         raise TercetError(
-            "Export to ONNX needs its library: pip install 'tercet[onnx]'."
+            "Export to ONNX needs further packages: pip install 'tercet[onnx]'."
         ) from error
     network, tokenizer, info = parts
     heads = {
         (task, mode): head_graph(network, task, mode) for task, mode in exported_heads(info.tasks)
     }
-    heard = loudness(network.encoder, tokenizer) if precision == "int8" else None
-    encoder = encoder_graph(network.encoder, pooling=info.pooling, loudness=heard)
-    with aside(folder) as writing:
+    outliers = find_outliers(network.encoder, tokenizer) if precision == "int8" else None
+    encoder = encoder_graph(network.encoder, pooling=info.pooling, outliers=outliers)
+    with replace_model_folder(folder) as writing:
         _write_graph(writing / MODEL_FILE, encoder)
         (writing / HEADS_FOLDER).mkdir()
         for (task, mode), graph in heads.items():
@@ -86,9 +86,9 @@ def load_onnx_folder(folder: Path) -> OnnxParts:
 
 
 def save_onnx_folder(folder: Path, parts: OnnxParts) -> None:
-    """Write a copy of the folder that a model was loaded from, with the facts that it has now."""
+    """Copy the folder that a model was loaded from, with its present metadata."""
     network, tokenizer, info = parts
-    with aside(folder) as writing:
+    with replace_model_folder(folder) as writing:
         shutil.copyfile(network.folder / MODEL_FILE, writing / MODEL_FILE)
         shutil.copytree(network.folder / HEADS_FOLDER, writing / HEADS_FOLDER)
         tokenizer.save(writing)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.nn.attention import AttentionInputs
-from tercet.nn.config import EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Layer, compute_dtype, initialise
 

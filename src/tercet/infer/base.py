@@ -122,12 +122,11 @@ class BaseEngine(ABC):
         """
         if mode != "bi":
             return self._outputs(task, mode, columns, progress)
-        first, second = columns
-        texts = join(first, second)
+        texts = Pieces.concat(columns)
         # A text that occurs in several pairs is encoded once.
-        unique_rows, places = distinct(texts)
+        unique_rows, places = texts.distinct()
         vectors = self.vectors(texts, unique_rows, progress=progress)
-        return self.apply_head(task, "bi", vectors, [places[: len(first)], places[len(first) :]])
+        return self.apply_head(task, "bi", vectors, np.split(places, 2))
 
     def predictions(
         self,
@@ -151,27 +150,3 @@ class BaseEngine(ABC):
             return self.template.single(columns[0], rows, max_tokens=self.max_tokens)
         first, second = columns
         return self.template.pair(first, second, rows, max_tokens=self.max_tokens)
-
-
-def join(first: Pieces, second: Pieces) -> Pieces:
-    """The texts of both, one after the other."""
-    return Pieces(
-        ids=np.concatenate([first.ids, second.ids]),
-        offsets=np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]]),
-        lengths=np.concatenate([first.lengths, second.lengths]),
-    )
-
-
-def distinct(texts: Pieces) -> tuple[Rows, Rows]:
-    """One row of every distinct text [m], and for each text its place among them [n]."""
-    places = np.empty(len(texts), np.int64)
-    seen: dict[bytes, int] = {}
-    kept: list[int] = []
-    bounds = texts.offsets.tolist()
-    for row in range(len(texts)):
-        key = texts.ids[bounds[row] : bounds[row + 1]].tobytes()
-        place = seen.setdefault(key, len(kept))
-        if place == len(kept):
-            kept.append(row)
-        places[row] = place
-    return np.array(kept, np.int64), places

@@ -55,14 +55,14 @@ def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
 
 def single_lengths(pieces: Pieces, *, template: Template, max_tokens: int) -> Rows:
     """Tokens of each text, special ones included, int64 [n]."""
-    lengths: Rows = np.diff(pieces.offsets) + special(template.one)
+    lengths: Rows = pieces.held + special(template.single_slots)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 
 
 def pair_lengths(first: Pieces, second: Pieces, *, template: Template, max_tokens: int) -> Rows:
     """Tokens of each joined pair, special ones included, int64 [n]."""
-    lengths: Rows = np.diff(first.offsets) + np.diff(second.offsets) + special(template.two)
+    lengths: Rows = first.held + second.held + special(template.pair_slots)
     lengths[lengths > max_tokens] = max_tokens
     return lengths
 

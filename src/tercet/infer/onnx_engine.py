@@ -91,10 +91,10 @@ class OnnxEngine(BaseEngine):
 
     def _swapped(self, first: Pieces, second: Pieces) -> list[Pieces]:
         """The pairs in the other order, each side truncated as in the original order."""
-        room = self.max_tokens - special(self.template.two)
+        room = self.max_tokens - special(self.template.pair_slots)
         kept_lengths = longest_first(first.lengths, second.lengths, room=room)
         return [
-            replace(side, lengths=np.minimum(kept, np.diff(side.offsets)))
+            replace(side, lengths=np.minimum(kept, side.held))
             for side, kept in zip((second, first), reversed(kept_lengths), strict=True)
         ]
 

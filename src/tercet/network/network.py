@@ -15,7 +15,7 @@ from tercet.heads.shared import SharedLayers
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import pool
-from tercet.nn.turned import turned
+from tercet.nn.swapped import swapped
 from tercet.objectives.base import ContrastiveObjective, PredictiveObjective
 from tercet.objectives.masked_language_model import MaskedLanguageModel
 from tercet.objectives.teacher_vectors import TeacherVectors
@@ -25,7 +25,7 @@ from tercet.specs import (
     MaskedLanguageModelSpec,
     Mode,
     ModeSpec,
-    PoolingName,
+    Pooling,
     SharedSpec,
     TaskSpec,
     TeacherVectorsSpec,
@@ -38,7 +38,7 @@ class Network(nn.Module):
     """Tokens to vectors, and vectors to the outputs of every task and mode."""
 
     def __init__(
-        self, encoder: Encoder, *, pooling: PoolingName, tasks: Mapping[str, TaskSpec]
+        self, encoder: Encoder, *, pooling: Pooling, tasks: Mapping[str, TaskSpec]
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -173,7 +173,7 @@ class Network(nn.Module):
         if spec.reads == "hidden-states":
             return head(self.encoder(tokens), tokens)
         if spec.reads == "both-orders":
-            back = turned(tokens, separators=self.encoder.config.pair_separators)
+            back = swapped(tokens, separators=self.encoder.config.architecture.pair_separators)
             return head(self.vectors(tokens), self.vectors(back))
         return head(self.vectors(tokens))
 

@@ -1,4 +1,4 @@
-"""Self-attention on ragged tokens: by blocks of like length, or by a variable-length kernel."""
+"""Self-attention on ragged tokens: by blocks of similar length, or a variable-length kernel."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tercet.nn.device_tokens import Block, DeviceTokens
+from tercet.nn.device_tokens import AttentionBlock, DeviceTokens
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionInputs:
     """What all layers share in one forward.
 
-    biases: one a block, added to its scores [rows or 1, heads or 1, length or 1, length]; None
-        where nothing is added
-    varlen: whether one variable-length kernel takes all rows, and the blocks are not used
+    biases: one per block, added to its scores [rows or 1, heads or 1, length or 1, length]; None
+        where there is nothing to add
+    varlen: whether one variable-length kernel takes all rows instead of the blocks
     """
 
     tokens: DeviceTokens
@@ -28,15 +28,22 @@ class AttentionInputs:
 
     @classmethod
     def prepare(
-        cls, tokens: DeviceTokens, *, bias: Tensor | None, dtype: torch.dtype, head_width: int
+        cls,
+        tokens: DeviceTokens,
+        *,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+        head_width: int,
+        varlen: bool = True,
     ) -> AttentionInputs:
-        """Choose the kernel and lay out masks and bias once for all layers.
+        """Choose the kernel and compute masks and bias once for all layers.
 
         bias: relative position bias [heads, span, span], span at least as long as any block
         dtype: in which the layers compute
+        varlen: whether the architecture may take the variable-length kernel, which adds no bias
         """
-        device = tokens.ids.device
-        if bias is None and tokens.count and _has_varlen(device, dtype, head_width):
+        fits = varlen and bias is None and tokens.count > 0
+        if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
         return cls(tokens, biases, varlen=False)
@@ -72,7 +79,7 @@ def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
     if plan.slots is not None:
         # Copying into zeros, not gathering: its gradient is one plain gather.
         qkv = qkv.new_zeros(sum(sizes), *qkv.shape[1:]).index_copy(0, plan.slots, qkv)
-    # One split, not a slice a block: its gradient is one concatenation.
+    # One split, not one slice per block: its gradient is one concatenation.
     parts = [
         _attend_block(part, block, bias, dropout=dropout)
         for part, block, bias in zip(
@@ -83,7 +90,9 @@ def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
     return mixed if plan.slots is None else mixed.index_select(0, plan.slots)
 
 
-def _attend_block(qkv: Tensor, block: Block, bias: Tensor | None, *, dropout: float) -> Tensor:
+def _attend_block(
+    qkv: Tensor, block: AttentionBlock, bias: Tensor | None, *, dropout: float
+) -> Tensor:
     """qkv [rows * length, 3, heads, head_width] -> [rows * length, heads, head_width]."""
     shaped = qkv.view(block.rows, block.length, *qkv.shape[1:])
     query, key, value = shaped.permute(2, 0, 3, 1, 4).unbind(0)
@@ -92,7 +101,7 @@ def _attend_block(qkv: Tensor, block: Block, bias: Tensor | None, *, dropout: fl
 
 
 def attend_varlen(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
-    """Attention by CUDA's variable-length flash kernel, which drops attention weights too.
+    """Attention by CUDA's variable-length flash kernel, with dropout of attention weights.
 
     qkv [total, 3, heads, head_width] in half precision -> [total, heads, head_width]
     """
@@ -105,13 +114,13 @@ def attend_varlen(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Te
     return mixed
 
 
-def _block_bias(block: Block, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    near = None if bias is None else bias[None, :, : block.length, : block.length].to(dtype)
+def _block_bias(block: AttentionBlock, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    nearby = None if bias is None else bias[None, :, : block.length, : block.length].to(dtype)
     if block.real is None:
-        return near
+        return nearby
     padding = torch.zeros(block.real.shape, dtype=dtype, device=block.real.device)
     padding = padding.masked_fill(~block.real, -math.inf)[:, None, None, :]
-    return padding if near is None else near + padding
+    return padding if nearby is None else nearby + padding
 
 
 def _has_varlen(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
@@ -121,7 +130,7 @@ def _has_varlen(device: torch.device, dtype: torch.dtype, head_width: int) -> bo
 
 @functools.cache
 def _varlen_is_known(device: torch.device) -> bool:
-    """Whether this torch has the private kernel with the arguments that we pass."""
+    """Whether this torch has the private kernel with the arguments that are passed here."""
     if torch.version.hip or torch.cuda.get_device_capability(device) < (8, 0):
         return False
     operator = getattr(torch.ops.aten, "_flash_attention_forward", None)

@@ -1,4 +1,4 @@
-"""Cosines in fp32 whose gradients stay finite, zero vectors included."""
+"""Cosines in fp32 with finite gradients, for zero vectors too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ragged tokens on the device of an encoder, with everything attention needs beside them."""
+"""Ragged tokens on the device of an encoder, with everything that attention needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tercet.text.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Rows that attention takes in one call.
+class AttentionBlock:
+    """Rows that one call of attention takes.
 
     rows, length: the block is [rows, length] tokens
     real: bool [rows, length], False on padding; None when every row has `length` tokens
@@ -30,20 +30,20 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How attention cuts a ragged batch into blocks of like length; made once a batch.
+class AttentionPlan:
+    """How attention divides a ragged batch into blocks of similar length; made once per batch.
 
-    order: int64 [total], the token that stands at each place inside the encoder; None when
-        tokens keep their places
-    places: int64 [total], the inverse of `order`; None with it
-    slots: int64 [total], where each token stands among the padded blocks laid end to end;
-        None when no block has padding
+    order: int64 [total], the token at each place inside the encoder; None when tokens keep
+        their places
+    places: int64 [total], the inverse of `order`; None when `order` is
+    slots: int64 [total], the place of each token in the concatenated padded blocks; None when
+        no block has padding
     """
 
     order: Tensor | None
     places: Tensor | None
     slots: Tensor | None
-    blocks: tuple[Block, ...]
+    blocks: tuple[AttentionBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DeviceTokens:
     offsets: int32 [count + 1]
     longest: tokens of the longest row
     count: rows
-    used: the first rows, those whose vectors are wanted; the others only fill a fixed shape
+    used: how many of the first rows are read; the others only fill a fixed shape
     """
 
     ids: Tensor
@@ -67,11 +67,11 @@ class DeviceTokens:
     longest: int
     count: int
     used: int
-    plan: Plan
+    plan: AttentionPlan
 
     @classmethod
     def from_host(cls, tokens: Tokens, device: torch.device) -> DeviceTokens:
-        """Plan on the host and move everything at once; the host never waits for the device."""
+        """Plan on the host and move everything in one transfer that the host does not await."""
         if device.type == "cpu":
             plan = exact_blocks(tokens.lengths)
             arrays = {name: torch.from_numpy(a) for name, a in _arrays(tokens, plan).items()}
@@ -93,9 +93,9 @@ class DeviceTokens:
         count: int,
         used: int,
     ) -> DeviceTokens:
-        """Of arrays that are on their device; shapes: rows and length of each block."""
+        """From arrays on the device; shapes: rows and length of each block."""
         blocks = tuple(
-            Block(rows=rows, length=length, real=arrays.get(f"real{index}"))
+            AttentionBlock(rows=rows, length=length, real=arrays.get(f"real{index}"))
             for index, (rows, length) in enumerate(shapes)
         )
         return cls(
@@ -107,7 +107,7 @@ class DeviceTokens:
             longest=longest,
             count=count,
             used=used,
-            plan=Plan(
+            plan=AttentionPlan(
                 order=arrays.get("order"),
                 places=arrays.get("places"),
                 slots=arrays.get("slots"),
@@ -118,10 +118,10 @@ class DeviceTokens:
 
 @dataclass(frozen=True, slots=True)
 class PackedTokens:
-    """All arrays of a batch in one buffer on the host, to be moved in one transfer.
+    """All arrays of a batch in one buffer on the host, for one transfer to a device.
 
-    buffer: uint8 [bytes], pinned where a GPU is to read it
-    parts: name, type and shape of each array in the buffer, in their order
+    buffer: uint8 [bytes], pinned where a GPU reads it
+    parts: name, type and shape of each array in the buffer, in order
     """
 
     buffer: Tensor
@@ -133,14 +133,16 @@ class PackedTokens:
 
     @classmethod
     def pack(cls, tokens: Tokens, plan: HostPlan, *, used: int, pinned: bool) -> PackedTokens:
-        """Lay out tokens and the plan of attention; the first `used` rows are wanted."""
+        """Copy tokens and plan into one buffer; the first `used` rows are read."""
         arrays = _arrays(tokens, plan)
-        buffer = torch.empty(sum(map(_room, arrays.values())), dtype=torch.uint8, pin_memory=pinned)
+        buffer = torch.empty(
+            sum(map(_padded_size, arrays.values())), dtype=torch.uint8, pin_memory=pinned
+        )
         start = 0
         for array in arrays.values():
             flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             buffer[start : start + array.nbytes].numpy()[:] = flat
-            start += _room(array)
+            start += _padded_size(array)
         return cls(
             buffer=buffer,
             parts=tuple((n, _TORCH_TYPES[a.dtype.name], a.shape) for n, a in arrays.items()),
@@ -151,7 +153,7 @@ class PackedTokens:
         )
 
     def unpack(self, buffer: Tensor) -> DeviceTokens:
-        """Views of a buffer, on any device, that holds what this one holds."""
+        """Tokens as views of a buffer, on any device, with the same content as this one."""
         arrays: dict[str, Tensor] = {}
         start = 0
         for name, dtype, shape in self.parts:
@@ -164,7 +166,7 @@ class PackedTokens:
 
 
 def _arrays(tokens: Tokens, plan: HostPlan) -> dict[str, NDArray[np.generic]]:
-    """All arrays that tokens on a device have, by name."""
+    """All arrays of tokens on a device, by name."""
     lengths = tokens.lengths
     if len(lengths) and not lengths.min():
         raise TercetError(f"row {int(lengths.argmin())} of a batch has no tokens")
@@ -184,7 +186,7 @@ def _aligned(size: int) -> int:
     return -(-size // 16) * 16
 
 
-def _room(array: NDArray[np.generic]) -> int:
+def _padded_size(array: NDArray[np.generic]) -> int:
     return _aligned(array.nbytes)
 
 

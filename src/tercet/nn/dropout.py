@@ -1,4 +1,4 @@
-"""Dropout that does not spend its time drawing random numbers on a CPU."""
+"""Dropout that draws few random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LEVELS = 1 << 16
 class Dropout(nn.Dropout):
     """`nn.Dropout`, several times as fast on a CPU.
 
-    There torch draws one number an element; here 64 random bits decide four elements, so the
-    rate is rounded to a multiple of 1/65536, and the scale with it: the mean is preserved.
+    torch draws one number per element there; here 64 random bits decide four elements, so the rate
+    is rounded to a multiple of 1/65536. The scale follows it, so the mean is preserved.
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name for it)
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's own name)
         if not self.training or not self.p:
             return input
         if input.device.type != "cpu":
@@ -24,5 +24,5 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * _LEVELS)
         words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
         levels = words.view(torch.int16)[: input.numel()].view(input.shape)
-        kept = (levels >= dropped - _LEVELS // 2).to(input.dtype)
-        return input * kept.mul_(_LEVELS / (_LEVELS - dropped))
+        factors = (levels >= dropped - _LEVELS // 2).to(input.dtype)
+        return input * factors.mul_(_LEVELS / (_LEVELS - dropped))

@@ -1,4 +1,4 @@
-"""BERT and MPNet on ragged tokens: every layer sees real tokens only."""
+"""Encoders on ragged tokens: every layer sees real tokens only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.errors import TercetError
+from tercet.nn.architectures.record import Activation, EncoderConfig
 from tercet.nn.attention import AttentionInputs, SelfAttention
-from tercet.nn.config import Activation, EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.relative import RelativeBias
+from tercet.specs.registry import resolve
 
 _INITIAL_SPREAD = 0.02
 
@@ -24,15 +25,17 @@ class Encoder(nn.Module):
 
     A new encoder has random weights; `tercet.nn.folder.load_encoder` reads trained ones.
 
-    Its parts are run by `forward`, all but the feed-forward ones: torch's own call looks for
+    Its parts are called by `forward`, except the feed-forward ones: torch's own call looks for
     hooks, which takes a twentieth of a single sentence's time.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = Embeddings(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        architecture = config.architecture
+        self.embeddings: Embeddings = resolve(architecture.embeddings)(config)
+        layer = resolve(architecture.layer)
+        self.layers = nn.ModuleList(layer(config) for _ in range(config.layers))
         self.relative_bias = (
             RelativeBias(
                 buckets=config.relative_buckets, heads=config.heads, positions=config.positions
@@ -46,7 +49,7 @@ class Encoder(nn.Module):
 
     @contextmanager
     def replaced(self, forward: Callable[[DeviceTokens], Tensor | None]) -> Iterator[None]:
-        """Let `forward` take the batches that it can, inside; it gives None for the others."""
+        """Inside, `forward` replaces the plain layers, except for batches where it returns None."""
         self._replaced = forward
         try:
             yield
@@ -64,8 +67,8 @@ class Encoder(nn.Module):
                 f"a row has {tokens.longest} tokens; this encoder takes"
                 f" {self.config.max_tokens} at most"
             )
-        if self._replaced is not None and (found := self._replaced(tokens)) is not None:
-            return found
+        if self._replaced is not None and (hidden := self._replaced(tokens)) is not None:
+            return hidden
         plan = tokens.plan
         hidden = self.embeddings.forward(tokens)
         inputs = AttentionInputs.prepare(
@@ -73,6 +76,7 @@ class Encoder(nn.Module):
             bias=self._bias(tokens),
             dtype=compute_dtype(self.embeddings.words.weight),
             head_width=self.config.width // self.config.heads,
+            varlen=self.config.architecture.varlen,
         )
         for layer in self.layers:
             hidden = layer.forward(hidden, inputs)
@@ -87,11 +91,11 @@ class Encoder(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Word, position and, where the encoder knows them, token type embeddings."""
+    """Word, position and, where the encoder has them, token type embeddings."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.first_position = config.first_position
+        self.first_position = config.architecture.first_position
         self.words = nn.Embedding(config.vocabulary, config.width)
         self.positions = nn.Embedding(config.positions, config.width)
         self.types = nn.Embedding(config.token_types, config.width) if config.token_types else None
@@ -99,7 +103,7 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, tokens: DeviceTokens) -> Tensor:
-        """tokens -> [total, width], in the order of attention's plan."""
+        """tokens -> [total, width], in the order of the attention plan."""
         order = tokens.plan.order
         ids, positions, types = (
             indices if order is None else indices.index_select(0, order)
@@ -114,7 +118,7 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and feed-forward, each with dropout, a residual and a norm after it."""
+    """Attention and feed-forward, each followed by dropout, a residual and a norm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -135,7 +139,7 @@ class Layer(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow: [total, width] -> [total, width]."""
+    """Expand, activate, contract: [total, width] -> [total, width]."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -147,7 +151,7 @@ class FeedForward(nn.Module):
         return self.contract.forward(self.neurons(hidden))
 
     def neurons(self, hidden: Tensor) -> Tensor:
-        """What the neurons answer: [total, width] -> [total, feed_forward]."""
+        """The activated neurons: [total, width] -> [total, feed_forward]."""
         return _activate(self.expand.forward(hidden), self.activation)
 
 
@@ -169,7 +173,7 @@ def _activate(hidden: Tensor, activation: Activation) -> Tensor:
 
 
 def initialise(module: nn.Module) -> None:
-    """Weights as BERT starts them."""
+    """Initialise weights as BERT does."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=_INITIAL_SPREAD)
     if isinstance(module, nn.Linear):
@@ -177,6 +181,6 @@ def initialise(module: nn.Module) -> None:
 
 
 def compute_dtype(weight: Tensor) -> torch.dtype:
-    """The type in which linear layers answer, autocast or not."""
+    """The type of what linear layers return, with or without autocast."""
     device = weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

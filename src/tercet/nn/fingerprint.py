@@ -1,4 +1,4 @@
-"""Telling weights apart: which ones a training began with."""
+"""Fingerprints of weights: which ones a training started from."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _DIGITS = 12
 def fingerprint(encoder: nn.Module) -> str:
     """The first digits of the sha256 of all weights in half precision.
 
-    So a copy in half precision has the same as what it was made of, and one that was trained
-    further, if only a little, has another.
+    A half-precision copy has the same fingerprint as its source; any further training changes it.
     """
     digest = hashlib.sha256()
     for name, weight in sorted(encoder.named_parameters()):

@@ -1,12 +1,9 @@
-"""Encoders in Hugging Face folders: config.json and safetensors; nothing is unpickled."""
+"""Encoders in Hugging Face folders: config.json and safetensors, never a pickle."""
 
 from __future__ import annotations
 
-import json
-import os
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tercet.errors import TercetError
-from tercet.nn.config import CONFIG_FILE, read_config, read_json
+from tercet.files import read_json_object, replace_file, write_json
+from tercet.nn.config import CONFIG_FILE, read_config
 from tercet.nn.encoder import Encoder
 from tercet.nn.names import from_hugging_face, plain_names, to_hugging_face
 
@@ -34,7 +32,7 @@ def load_encoder(
     config = read_config(folder).with_dropout(dropout=dropout, attention_dropout=attention_dropout)
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
-    config = replace(config, pooler=any(name.startswith("pooler.") for name in names))
+    config = config.replace(pooler=any(name.startswith("pooler.") for name in names))
     with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
     state = from_hugging_face(
@@ -48,9 +46,9 @@ def load_encoder(
 
 
 class Unfilled(TorchFunctionMode):
-    """New weights are not filled: they come from a file.
+    """New weights are not initialised: they come from a file.
 
-    Without this, filling weights that have no memory would import torch's compiler, for seconds.
+    Initialising weights without memory would import torch's compiler, which takes seconds.
     """
 
     def __torch_function__(
@@ -69,25 +67,29 @@ class Unfilled(TorchFunctionMode):
 def save_encoder(encoder: Encoder, folder: Path) -> None:
     """Write config.json and model.safetensors under the names that `transformers` reads.
 
-    Each file is written aside and then renamed, so that none is ever half there.
+    Each file is replaced whole.
     """
     config = encoder.config
     tensors = to_hugging_face(encoder.state_dict(), config.architecture)
     fields = {key: value for key, value in config.to_json().items() if key != "dtype"}
-    kept_as = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
-    text = json.dumps({**fields, "torch_dtype": kept_as}, indent=2, sort_keys=True) + "\n"
+    dtype = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
+    fields = dict(sorted({**fields, "torch_dtype": dtype}.items()))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TercetError(f"{folder} cannot be made: {error.strerror}") from None
-    _write(folder / WEIGHTS_FILE, lambda path: save_tensors(tensors, path))
-    _write(folder / CONFIG_FILE, lambda path: _write_text(path, text))
+    try:
+        with replace_file(folder / WEIGHTS_FILE) as writing:
+            save_tensors(tensors, writing)
+        write_json(folder / CONFIG_FILE, fields)
+    except (SafetensorError, OSError) as error:
+        raise TercetError(f"{folder} cannot be written: {error}") from None
 
 
 def save_tensors(tensors: dict[str, Tensor], file: Path) -> None:
-    """Write a safetensors file that whoever may read its neighbours may read.
+    """Write a safetensors file with the usual permissions.
 
-    By itself the library leaves one for its owner alone, and a server that runs as another user
+    The library itself makes it readable for its owner only, and a server that runs as another user
     could not load the model.
     """
     file.touch()
@@ -105,15 +107,15 @@ def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
         return index, _read_shards(index)
     if (folder / "pytorch_model.bin").exists():
         raise TercetError(
-            f"{folder} has only pytorch_model.bin, a pickle, which is never opened here: convert it"
-            " where you trust it with transformers'"
+            f"{folder} has only pytorch_model.bin, a pickle, which is never opened here:"
+            " if you trust it, convert it with transformers'"
             " AutoModel.from_pretrained(folder).save_pretrained(folder)"
         )
     raise TercetError(f"{folder} has no {WEIGHTS_FILE}; an encoder folder needs it")
 
 
 def _read_shards(index: Path) -> dict[str, Tensor]:
-    places = read_json(index).get("weight_map")
+    places = read_json_object(index).get("weight_map")
     if not isinstance(places, dict):
         raise TercetError(f"{index}: weight_map is {places!r}; it should be an object")
     for name, shard in places.items():
@@ -134,18 +136,3 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise TercetError(f"{path} does not exist; {INDEX_FILE} names it") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise TercetError(f"{path} is not a whole safetensors file: {error}") from None
-
-
-def _write(path: Path, write: Callable[[Path], None]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(aside)
-        aside.replace(path)
-    except (SafetensorError, OSError) as error:
-        raise TercetError(f"{path} cannot be written: {error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

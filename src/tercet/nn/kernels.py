@@ -1,8 +1,8 @@
-"""Triton kernels of the fused layers: everything in a layer that is no matrix product.
+"""Triton kernels of the fused layers: everything in a layer except matrix products.
 
-Each program takes rows (tokens or sentences) in turn, keeps sums over them in registers, and adds
-those to float32 gradients once, at its end. A value is dropped where a hash of its place and the
-site's seed says so; backward asks the same hash again, so no mask is stored.
+Each program iterates over rows (tokens or sentences), keeps sums over them in registers, and adds
+these to float32 gradients once, at its end. A hash of a value's place and the site's seed decides
+whether it is dropped; backward computes the same hash, so no mask is stored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# Triton compiles a kernel anew for numbers that are 1 or multiples of 16, unless told not to.
+# By default Triton compiles a kernel again for numbers that are 1 or multiples of 16.
 _VARYING = ["total", "rows", "site", "span", "each", "shortest"]
 
 
@@ -200,13 +200,13 @@ def attend_backward(
     sum_k = tl.zeros([WIDTH], tl.float32)
     sum_v = tl.zeros([WIDTH], tl.float32)
     sum_relative = tl.zeros([LENGTH, LENGTH], tl.float32)
-    found = 0
+    rows_taken = 0
     begin = tl.program_id(0) * each
     for row in range(begin, tl.minimum(begin + each, rows)):
         start = tl.load(offsets + row)
         length = tl.load(offsets + row + 1) - start
         if (length > shortest) & (length <= LENGTH):
-            found += 1
+            rows_taken += 1
             real = place < length
             q, k, v = _load_qkv(qkv, start, head, place, real, HEADS, WIDTH)
             at = ((start + place) * HEADS + head)[:, None] * WIDTH + dim[None, :]
@@ -233,7 +233,7 @@ def attend_backward(
             sum_q += tl.sum(dq, 0)
             sum_k += tl.sum(dk, 0)
             sum_v += tl.sum(dv, 0)
-    if found > 0:
+    if rows_taken > 0:
         if TRAINS:
             tl.atomic_add(d_bias + head * WIDTH + dim, sum_q, sem="relaxed")
             tl.atomic_add(d_bias + (HEADS + head) * WIDTH + dim, sum_k, sem="relaxed")
@@ -246,7 +246,7 @@ def attend_backward(
 
 @triton.jit
 def _normalise(x, inside, eps, WIDTH: tl.constexpr):
-    """x [BLOCK] to mean 0 and spread 1, and one over its spread."""
+    """x [BLOCK] at mean 0 and standard deviation 1, and one over its standard deviation."""
     mean = tl.sum(tl.where(inside, x, 0.0), 0) / WIDTH
     centred = tl.where(inside, x - mean, 0.0)
     spread = 1.0 / tl.sqrt(tl.sum(centred * centred, 0) / WIDTH + eps)
@@ -255,7 +255,7 @@ def _normalise(x, inside, eps, WIDTH: tl.constexpr):
 
 @triton.jit
 def _norm_gradient(dy, x_hat, spread, inside, WIDTH: tl.constexpr):
-    """The gradient before a norm, of the gradient after it times the norm's weight."""
+    """The gradient before a norm; dy: the gradient after it times the norm's weight."""
     along = tl.sum(dy * x_hat, 0) / WIDTH
     mean = tl.sum(tl.where(inside, dy, 0.0), 0) / WIDTH
     return tl.where(inside, (dy - mean - x_hat * along) * spread, 0.0)
@@ -263,7 +263,7 @@ def _norm_gradient(dy, x_hat, spread, inside, WIDTH: tl.constexpr):
 
 @triton.jit
 def _kept(seed, at, p):
-    """What dropout multiplies the values at these places with: 0, or 1 / (1 - p)."""
+    """The factors of dropout for the values at these places: 0 or 1 / (1 - p)."""
     return tl.where(tl.rand(seed, at) >= p, 1.0 / (1.0 - p), 0.0)
 
 

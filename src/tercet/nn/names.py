@@ -1,4 +1,4 @@
-"""One reversible table between our tensor names and Hugging Face's, for each architecture."""
+"""Tensors between our names and Hugging Face's, by the table of an architecture."""
 
 from __future__ import annotations
 
@@ -10,48 +10,11 @@ import torch
 from torch import Tensor
 
 from tercet.errors import TercetError
-from tercet.nn.config import Architecture
-
-# Ours -> theirs; several of theirs are laid one under another in ours. {} is the layer.
-_COMMON = {
-    "embeddings.words": ("embeddings.word_embeddings",),
-    "embeddings.positions": ("embeddings.position_embeddings",),
-    "embeddings.norm": ("embeddings.LayerNorm",),
-    "layers.{}.feed_forward.expand": ("encoder.layer.{}.intermediate.dense",),
-    "layers.{}.feed_forward.contract": ("encoder.layer.{}.output.dense",),
-    "layers.{}.feed_forward_norm": ("encoder.layer.{}.output.LayerNorm",),
-    "pooler.dense": ("pooler.dense",),
-}
-_TABLES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {
-    "bert": {
-        **_COMMON,
-        "embeddings.types": ("embeddings.token_type_embeddings",),
-        "layers.{}.attention.qkv": (
-            "encoder.layer.{}.attention.self.query",
-            "encoder.layer.{}.attention.self.key",
-            "encoder.layer.{}.attention.self.value",
-        ),
-        "layers.{}.attention.output": ("encoder.layer.{}.attention.output.dense",),
-        "layers.{}.attention_norm": ("encoder.layer.{}.attention.output.LayerNorm",),
-    },
-    "mpnet": {
-        **_COMMON,
-        "relative_bias.table": ("encoder.relative_attention_bias",),
-        "layers.{}.attention.qkv": (
-            "encoder.layer.{}.attention.attn.q",
-            "encoder.layer.{}.attention.attn.k",
-            "encoder.layer.{}.attention.attn.v",
-        ),
-        "layers.{}.attention.output": ("encoder.layer.{}.attention.attn.o",),
-        "layers.{}.attention_norm": ("encoder.layer.{}.attention.LayerNorm",),
-    },
-}
-_HEADS = ("cls.", "lm_head.", "qa_outputs.", "classifier.")
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+from tercet.nn.architectures.record import Architecture
 
 
 def to_hugging_face(state: Mapping[str, Tensor], architecture: Architecture) -> dict[str, Tensor]:
-    """Our state dict under Hugging Face's names; joined tensors are split, none share memory."""
+    """Our state dict under Hugging Face's names, copied; concatenated tensors are split."""
     theirs: dict[str, Tensor] = {}
     for name, tensor in state.items():
         names = _their_names(name, architecture)
@@ -67,10 +30,10 @@ def from_hugging_face(
     architecture: Architecture,
     file: Path,
 ) -> dict[str, Tensor]:
-    """Hugging Face's tensors under our names, float32, in memory of their own.
+    """Hugging Face's tensors under our names, float32, copied.
 
     tensors: by plain names, see `plain_names`
-    shapes: what our state dict asks for, by our names
+    shapes: those of our state dict, by our names
     """
     parts = {name: _their_names(name, architecture) for name in shapes}
     _refuse_unknown(tensors, {part for names in parts.values() for part in names}, file)
@@ -78,26 +41,25 @@ def from_hugging_face(
     for name, names in parts.items():
         rows, *rest = shapes[name]
         shape = (rows // len(names), *rest)
-        found = [_checked(tensors, part, shape, file).float() for part in names]
-        state[name] = torch.cat(found)
+        state[name] = torch.cat([_checked(tensors, part, shape, file).float() for part in names])
     return state
 
 
 def plain_names(names: Iterable[str], *, architecture: Architecture, file: Path) -> dict[str, str]:
     """The encoder's tensors: plain name -> name in the file.
 
-    Plain names have no `bert.` or `mpnet.` before them and no old gamma and beta in them. Heads
-    of pretraining or of a task, and buffers, are left out.
+    Plain names have no prefix such as `bert.` and no old gamma and beta. Heads of pretraining or
+    of a task, and buffers, are skipped.
     """
     plain: dict[str, str] = {}
     for name in names:
-        simple = name.removeprefix(f"{architecture}.")
+        simple = name.removeprefix(architecture.prefix)
         simple = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", simple)
         simple = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", simple)
-        if simple.startswith(_HEADS) or simple in _BUFFERS:
+        if simple.startswith(architecture.ignored):
             continue
         if simple in plain:
-            raise TercetError(f"{file} holds both {plain[simple]!r} and {name!r}, which are one")
+            raise TercetError(f"{file} holds both {plain[simple]!r} and {name!r}: one tensor twice")
         plain[simple] = name
     return plain
 
@@ -107,7 +69,7 @@ def _their_names(name: str, architecture: Architecture) -> tuple[str, ...]:
     layer = re.match(r"layers\.(\d+)\.", stem)
     number = layer.group(1) if layer else ""
     pattern = re.sub(r"^layers\.\d+\.", "layers.{}.", stem)
-    return tuple(f"{their.format(number)}.{kind}" for their in _TABLES[architecture][pattern])
+    return tuple(f"{their.format(number)}.{kind}" for their in architecture.tensors[pattern])
 
 
 def _refuse_unknown(tensors: Mapping[str, Tensor], known: set[str], file: Path) -> None:
@@ -130,7 +92,7 @@ def _checked(
     if tuple(tensor.shape) != shape:
         raise TercetError(
             f"{file}: tensor {name!r} has shape {list(tensor.shape)};"
-            f" config.json asks for {list(shape)}"
+            f" config.json requires {list(shape)}"
         )
     if not tensor.is_floating_point():
         raise TercetError(

@@ -1,4 +1,4 @@
-"""Plans of attention, made on the host: which rows share a block, where their tokens stand."""
+"""Plans of attention, made on the host: which rows share a block, and where tokens are in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORTH_A_BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """Rows and length of each block, and the arrays that `device_tokens.Plan` needs beside them.
+    """Rows and length of each block, and the arrays of `device_tokens.AttentionPlan`.
 
     arrays: order, places, slots, and real0, real1, ... for the blocks with padding
     """
@@ -23,15 +23,15 @@ class HostPlan:
 
 
 def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
-    """One block a length, no padding: tokens move to their block once, before the first layer.
+    """One block per length, no padding: tokens move to their block once, before the first layer.
 
-    On a CPU a call costs little beside its work, and views of contiguous rows cost nothing.
+    On a CPU a call costs little compared with its work, and views of contiguous rows cost nothing.
     """
     if len(lengths) == 1:
         return HostPlan(_shapes(np.ones(1, np.int64), lengths), {})
     present, counts = np.unique(lengths, return_counts=True)
     if len(present) == 1 + np.count_nonzero(np.diff(lengths)):
-        # Rows of one length already stand together, as in batches sorted by length.
+        # Rows of one length are adjacent already, as in batches sorted by length.
         runs = np.flatnonzero(np.diff(lengths, prepend=-1))
         counts = np.diff(np.append(runs, len(lengths)))
         return HostPlan(_shapes(counts, lengths[runs]), {})
@@ -43,11 +43,10 @@ def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
 
 
 def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
-    """Few blocks: rows of half a block's length or less get their own if that saves enough.
+    """Few blocks: rows of at most half a block's length get their own if that saves enough.
 
-    On an accelerator launches cost more than padding. Lengths are multiples of 8, which its
-    kernels want of a mask; tokens keep their places, so that a variable-length kernel needs
-    nothing of this.
+    On an accelerator launches cost more than padding. Lengths are multiples of 8, as its kernels
+    require of a mask. Tokens keep their places, so a variable-length kernel needs no plan.
     """
     by_length = np.argsort(lengths, kind="stable")
     ordered = lengths[by_length]
@@ -73,7 +72,7 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
 
 
 def one_block(lengths: NDArray[np.int64], *, length: int) -> HostPlan:
-    """All rows in one block of a length given beforehand, so that only `lengths` vary."""
+    """All rows in one block of a fixed length, so that only `lengths` vary."""
     starts = np.arange(len(lengths)) * length
     first = np.cumsum(lengths) - lengths
     slots = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))

@@ -1,16 +1,13 @@
-"""Hidden states to one vector a sentence."""
+"""Hidden states to one vector per sentence."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
 from tercet.nn.device_tokens import DeviceTokens
-
-Pooling = Literal["cls", "pooler", "mean", "max"]
+from tercet.specs import Pooling
 
 
 def pool(

@@ -11,7 +11,7 @@ _FARTHEST = 128
 
 
 class RelativeBias(nn.Module):
-    """A learnt number for each head and bucket of distance between two tokens."""
+    """A learned number for each head and bucket of distance between two tokens."""
 
     buckets: Tensor
 
@@ -26,9 +26,9 @@ class RelativeBias(nn.Module):
         )
 
     def forward(self, span: int) -> Tensor:
-        """Bias of each token (row) to each other (column): [heads, span, span]."""
-        near = self.buckets[self.farthest - span + 1 : self.farthest + span]
-        by_distance = self.table(near).t()
+        """Bias of each token (row) towards each other (column): [heads, span, span]."""
+        in_span = self.buckets[self.farthest - span + 1 : self.farthest + span]
+        by_distance = self.table(in_span).t()
         # Row i holds distances -i .. span - 1 - i: the windows of `by_distance`, last first.
         # Fused attention takes a bias only when its last dimension is contiguous.
         bias: Tensor = by_distance.unfold(1, span, 1).flip(1).contiguous()
@@ -38,8 +38,8 @@ class RelativeBias(nn.Module):
 def bucket_of_distance(distances: Tensor, *, buckets: int) -> Tensor:
     """Bucket of each distance, key position less query position; same shape, int64.
 
-    Half of the buckets is for each direction; in it, half is exact and half grows as the
-    logarithm, up to a distance of 128.
+    Each direction has half of the buckets: half of those for exact distances, half growing
+    logarithmically up to a distance of 128.
     """
     half = buckets // 2
     exact = half // 2

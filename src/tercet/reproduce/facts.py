@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tercet.files import read_json_object
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.runs import Experiment, Outcome
 
@@ -35,7 +36,7 @@ def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
 
 
 def _made_with(run: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads((run / "summary.json").read_text("utf-8"))["made_with"]
+    found: dict[str, str] = read_json_object(run / "summary.json")["made_with"]
     return found
 
 

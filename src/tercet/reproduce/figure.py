@@ -1,35 +1,59 @@
-"""Published figures against measured ones, as a drawing."""
+"""A chart of published against measured metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from tercet.evaluate.metrics import Bounds
+from tercet.evaluate.presentation import Axis, Chart, Series, padded
+from tercet.files import write_text
+from tercet.report.svg import Frame, to_svg
 from tercet.reproduce.table import TASKS, Row
 
-_INCHES_A_ROW = 0.22
+_ROW_HEIGHT = 16.0
+_NAMES_WIDTH = 240.0
+"""Of the recipes' names, left of the first panel."""
+_PANEL_WIDTH = 260.0
 
 
 def draw(rows: Sequence[Row], file: Path) -> None:
-    """One panel a task, one line a recipe: rings are published, dots measured, with intervals."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    """One panel per task, one line per recipe: rings are published, dots measured."""
+    charts = [_panel(rows, task, title) for task, title in TASKS.items()]
+    height = 52.0 + _ROW_HEIGHT * len(rows)
+    lefts = [_NAMES_WIDTH, *[12.0] * (len(charts) - 1)]
+    frames = [Frame(width=left + _PANEL_WIDTH, height=height, left=left) for left in lefts]
+    title = "On dev: rings are published, dots are measured, with 95 % intervals"
+    write_text(file, to_svg(charts, title=title, frames=frames))
 
-    figure = Figure(figsize=(11.0, 1.5 + _INCHES_A_ROW * len(rows)), layout="constrained")
-    panels = figure.subplots(1, len(TASKS), sharey=True)
-    for panel, (task, title) in zip(panels, TASKS.items(), strict=True):
-        panel.set_title(title)
-        panel.grid(axis="x", alpha=0.3)
-        for place, row in enumerate(rows):
-            if task in row.published:
-                panel.plot(row.published[task], place, "o", mfc="none", color="tab:gray")
-            if (found := row.measured.get(task)) is not None:
-                panel.plot(found.mean, place, "o", color="tab:blue", markersize=4)
-                if found.interval is not None:
-                    panel.hlines(place, *found.interval, color="tab:blue")
-    panels[0].set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
-    panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the first on top
-    figure.suptitle("On dev: rings are published, dots are measured")
-    # The same rows make the same file: otherwise its ids are drawn anew and it holds the time.
-    with rc_context({"svg.hashsalt": "tercet"}):
-        figure.savefig(file, metadata={"Date": None})
+
+def _panel(rows: Sequence[Row], task: str, title: str) -> Chart:
+    published = [
+        (row.published[task], float(place))
+        for place, row in enumerate(rows)
+        if task in row.published
+    ]
+    measured = [
+        (row.measured[task], float(place)) for place, row in enumerate(rows) if task in row.measured
+    ]
+    intervals: list[Bounds | None] = [result.interval for result, _ in measured]
+    values = [value for value, _ in published] + [result.mean for result, _ in measured]
+    bounds = [bound for pair in intervals if pair is not None for bound in pair]
+    first = task == next(iter(TASKS))
+    return Chart(
+        title=title,
+        alternative=f"Published and measured metrics of {title}.",
+        x=Axis("", *padded([*values, *bounds])),
+        # The first recipe is at the top.
+        y=Axis("", len(rows) - 0.5, -0.5, [row.name if first else "" for row in rows]),
+        series=[
+            Series(
+                "measured",
+                [(result.mean, place) for result, place in measured],
+                kind="dots",
+                whiskers=intervals,
+            ),
+            Series("published", published, kind="rings"),
+        ],
+        whiskers="x",
+    )

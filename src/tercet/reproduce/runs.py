@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tercet.cores import shared_environment
 from tercet.errors import TercetError
+from tercet.files import write_text
 from tercet.recipe import bundled, find_bundled
 from tercet.specs import TeacherSpec
 
@@ -218,7 +219,7 @@ def _remember(outcome: Outcome, out: Path) -> None:
         failure.unlink(missing_ok=True)
         return
     failure.parent.mkdir(parents=True, exist_ok=True)
-    failure.write_text(outcome.reason, "utf-8")
+    write_text(failure, outcome.reason)
 
 
 def _reason(log: Path, code: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from scipy import stats
 
+from tercet.files import read_json_object, write_json, write_text
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.runs import Outcome
 
@@ -61,7 +61,7 @@ def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[Row]:
 def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
     recipe = find_bundled(name).parse()
     done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
-    summaries = [json.loads((folder / "summary.json").read_text("utf-8")) for folder in done]
+    summaries = [read_json_object(folder / "summary.json") for folder in done]
     measured = {}
     for task in TASKS:
         if summaries and task in recipe.tasks and task in summaries[0]["dev"]:
@@ -122,8 +122,8 @@ def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, flo
 def write_table(rows: Sequence[Row], out: Path, *, facts: Mapping[str, str]) -> None:
     """Write table.md and table.json; `facts` say how the figures were made."""
     content = {"facts": dict(facts), "rows": [asdict(row) for row in rows]}
-    (out / "table.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-    (out / "table.md").write_text(to_markdown(rows, facts=facts), "utf-8")
+    write_json(out / "table.json", content)
+    write_text(out / "table.md", to_markdown(rows, facts=facts))
 
 
 def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:

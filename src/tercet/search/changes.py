@@ -1,4 +1,4 @@
-"""Changes of an index by id, each one commit."""
+"""Changes to an index by id, each in one commit."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pyarrow as pa
 
 from tercet.data.columns import nearest, shorten
 from tercet.data.stream import ID, TextFile
+from tercet.embed.staged import Staged
 from tercet.errors import TercetError
-from tercet.search.staged import Staged
 
 Change = Callable[[Any, Staged], int]
-"""Changes a dataset by staged rows; how many it changed."""
+"""Changes a dataset by staged rows. Returns the number of changed rows."""
 
 
 def add(dataset: Any, staged: Staged) -> int:
-    """Insert rows whose ids are new; one that is not, by now, lets all of it fail."""
+    """Insert rows with new ids; if any id exists by now, nothing is inserted."""
     builder = dataset.merge_insert(ID).when_matched_fail().when_not_matched_insert_all()
     return _merge(builder, dataset, staged)
 
 
 def update(dataset: Any, staged: Staged) -> int:
-    """Replace rows by their ids, and insert those whose ids are new."""
+    """Replace rows by id, and insert rows with new ids."""
     builder = dataset.merge_insert(ID).when_matched_update_all().when_not_matched_insert_all()
     return _merge(builder, dataset, staged)
 
 
 def delete(dataset: Any, ids: Sequence[str]) -> int:
-    """Delete rows by their ids."""
+    """Delete rows by id."""
     before = dataset.count_rows()
     source = pa.table({ID: pa.array(ids, pa.string())})
     dataset.merge_insert(ID).when_matched_delete().execute(source)
@@ -37,7 +37,7 @@ def delete(dataset: Any, ids: Sequence[str]) -> int:
 
 
 def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
-    """Raise where a file has a column that the index lacks, or one of another kind."""
+    """Raise if a file has a column that the index lacks, or one of another type."""
     schema = dataset.schema
     for field in file.columns:
         if field.name not in schema.names:
@@ -49,19 +49,19 @@ def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
         wanted = schema.field(field.name).type
         if not _casts(field.type, wanted):
             raise TercetError(
-                f"{file.path}: column `{field.name}` holds {field.type}, and in the index "
-                f"{folder} it holds {wanted}."
+                f"{file.path}: column `{field.name}` has type {field.type}, but in the "
+                f"index {folder} it has type {wanted}."
             )
 
 
 def check_new(folder: str, dataset: Any, file: TextFile) -> None:
-    """Raise where an id of the file is in the index already."""
+    """Raise if an id of the file is already in the index."""
     present = set(dataset.scanner(columns=[ID]).to_table().column(ID).to_pylist())
-    for found in _ids(file):
-        if found in present:
+    for id_ in _ids(file):
+        if id_ in present:
             raise TercetError(
-                f"{file.path}: id {shorten(found)!r} is in the index {folder} already; update "
-                "replaces rows by their ids."
+                f"{file.path}: id {shorten(id_)!r} is already in the index {folder}; update "
+                "replaces rows by id."
             )
 
 
@@ -70,24 +70,24 @@ def _ids(file: TextFile) -> Iterator[str]:
         yield from batch.column(ID).to_pylist()
 
 
-def _casts(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _casts(source: pa.DataType, target: pa.DataType) -> bool:
     try:
-        pa.array([], given).cast(wanted)
+        pa.array([], source).cast(target)
     except pa.ArrowNotImplementedError:
         return False
-    # A number becomes text, but no text becomes a number.
-    return pa.types.is_string(wanted) or not pa.types.is_string(given)
+    # A number may become text, but text never becomes a number.
+    return pa.types.is_string(target) or not pa.types.is_string(source)
 
 
 def _merge(builder: Any, dataset: Any, staged: Staged) -> int:
     schema = dataset.schema.remove_metadata()
-    reader = pa.RecordBatchReader.from_batches(schema, _like(staged.batches(), schema))
+    reader = pa.RecordBatchReader.from_batches(schema, _aligned(staged.batches(), schema))
     counts = builder.execute(reader)
     return int(counts["num_inserted_rows"] + counts["num_updated_rows"])
 
 
-def _like(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns of the index; what they lack is null."""
+def _aligned(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches with the columns of the index; missing columns are null."""
     for batch in batches:
         arrays = [
             batch.column(field.name).cast(field.type)

@@ -1,4 +1,4 @@
-"""Exact search by matrix products: of an index in memory, or block by block over a dataset."""
+"""Exact search by matrix products: in memory, or block by block over a dataset."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class InMemory:
         return cls(dataset, rows, vectors, table.drop_columns([ROW]).combine_chunks())
 
     def nearest(self, queries: Floats, top: int, where: str | None) -> list[pa.Table]:
-        """For each query the nearest rows with a column `_score`, the best first."""
+        """The nearest rows of each query with a column `_score`, the best first."""
         places = np.arange(len(self.rows))
         if where is not None:
             chosen = self.dataset.scanner(columns=[], filter=where, with_row_id=True).to_table()
             places = np.flatnonzero(np.isin(self.rows, chosen.column(ROW).to_numpy()))
         vectors = self.vectors if where is None else self.vectors[places]
-        found, scores = top_of_blocks([(places, vectors)], queries, top)
+        nearest, scores = top_of_blocks([(places, vectors)], queries, top)
         tables = []
-        for rows, values in zip(found, scores, strict=True):
-            kept = rows >= 0
-            taken = self.table.take(pa.array(rows[kept]))
-            tables.append(taken.append_column("_score", pa.array(values[kept])))
+        for rows, values in zip(nearest, scores, strict=True):
+            filled = rows >= 0
+            table = self.table.take(pa.array(rows[filled]))
+            tables.append(table.append_column("_score", pa.array(values[filled])))
         return tables
 
 
@@ -74,7 +74,7 @@ def top_of_blocks(
 ) -> tuple[Ints, Floats]:
     """The places of the nearest vectors of each query, and the products, [queries, top] each.
 
-    The best come first, those in front of others where products are alike; -1 fills up.
+    The best come first, earlier rows before later ones with an equal product; -1 pads.
     """
     places = np.full((len(queries), top), -1, np.int64)
     scores = np.full((len(queries), top), -np.inf, np.float32)

@@ -1,10 +1,9 @@
-"""Index: texts with their vectors on disk, to be searched, added to, updated and deleted from."""
+"""Index: texts and their vectors on disk, to search, add to, update and delete from."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,45 +13,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tercet.data.stream import ID, TEXT, VECTOR, TextFile
-from tercet.errors import TercetError
+from tercet.embed.identity import Identity
+from tercet.embed.schema import HASH_KEY, NAME_KEY, vectors_schema
+from tercet.embed.staged import stage, work_folder
+from tercet.errors import ArgumentError, TercetError
 from tercet.model import Model, load
+from tercet.progress import Phases, silent_phases
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
-from tercet.search.identity import identify
+from tercet.search.hits import Hit, hits_of
 from tercet.search.lance_store import (
-    HASH_KEY,
-    NAME_KEY,
-    index_schema,
     is_index,
+    lance_errors,
     metadata_of,
     open_dataset,
-    telling,
     write_index,
 )
-from tercet.search.rerank import TO_ORDER, Cross
-from tercet.search.staged import stage, work_folder
+from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
 
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A row that was found.
-
-    score: the cosine of its vector and the query's
-    cross: what the cross mode says of query and text, where it was asked
-    columns: the row's other columns
-    """
-
-    id: str
-    text: str
-    score: float
-    cross: float | None
-    columns: dict[str, Any]
-
-
 class Index:
-    """One version of an index; `refresh` takes the newest. Threads may search at once."""
+    """One version of an index; `refresh` opens the newest. Several threads may search."""
 
     def __init__(self, folder: str, dataset: Any, model: Model | None = None) -> None:
         self.folder = folder
@@ -61,13 +44,13 @@ class Index:
         self._memory: InMemory | None = None
         self._lock = Lock()
         if model is not None:
-            self._model = self._checked(model)
+            self.model = model
 
     @classmethod
     def open(cls, folder: str | Path, model: Model | None = None) -> Index:
         """The newest version of an index.
 
-        model: the one that made it; loaded by its stored name when it is first needed, if left out
+        model: the model that made it; default: loaded by its stored name when first needed
         """
         return cls(str(folder), open_dataset(str(folder)), model)
 
@@ -78,30 +61,28 @@ class Index:
         file: TextFile,
         model: Model,
         *,
-        name: str | None = None,
-        progress: ann.Progress | None = None,
+        phases: Phases = silent_phases,
     ) -> Index:
-        """Embed a file into an index; one that stands there is replaced when all is ready.
+        """Embed a file into an index; an existing index is replaced when the new one is ready.
 
-        name: what the model was loaded by, so that searching can load it again
-        An interrupted build goes on where it was when it is called again.
+        An interrupted build resumes when it is called again.
         """
         folder = Path(folder)
         check_target(folder)
-        identity = identify(model, name)
+        identity = Identity.of(model)
         work = work_folder(folder)
-        told = ann.phase(progress, "embedding")
-        staged = stage(file, model, identity, work, skip_empty=True, progress=told)
+        with phases("embedding") as progress:
+            staged = stage(file, model, identity, work, skip_empty=True, progress=progress)
         if not staged.rows:
             raise TercetError(f"{file.path}: no row has a text.")
-        schema = index_schema(file.columns, identity)
+        schema = vectors_schema(file.columns, identity)
         batches = (
             pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in staged.batches()
         )
         write_index(str(folder), batches, schema)
         index = cls(str(folder), open_dataset(str(folder)))
         index._model = model
-        index.optimise(progress)
+        index.optimise(phases)
         shutil.rmtree(work, ignore_errors=True)
         return index
 
@@ -110,6 +91,7 @@ class Index:
 
     @property
     def model_name(self) -> str:
+        """What `tercet.load` finds the model by that made the vectors."""
         return metadata_of(self._dataset)[NAME_KEY]
 
     @property
@@ -122,12 +104,12 @@ class Index:
 
     @property
     def columns(self) -> list[str]:
-        """The other columns than id, text and vector."""
+        """The columns other than id, text and vector."""
         return [name for name in self._dataset.schema.names if name not in (ID, TEXT, VECTOR)]
 
     @property
-    def setting(self) -> ann.Setting | None:
-        """How the ANN index is searched; None where search is exact."""
+    def setting(self) -> ann.AnnSetting | None:
+        """How the ANN index is searched; None if search is exact."""
         return ann.setting_of(self._dataset)
 
     @property
@@ -138,13 +120,17 @@ class Index:
                 self._model = self._checked(load(self.model_name))
             return self._model
 
+    @model.setter
+    def model(self, model: Model) -> None:
+        self._model = self._checked(model)
+
     def count(self, where: str | None = None) -> int:
-        """Rows of the index, or those that a condition holds for."""
-        with telling(self.folder):
+        """The number of rows, or of rows that a condition holds for."""
+        with lance_errors(self.folder, where):
             return int(self._dataset.count_rows(where))
 
     def refresh(self) -> None:
-        """Take the newest version."""
+        """Open the newest version."""
         dataset = open_dataset(self.folder)
         with self._lock:
             self._dataset, self._memory = dataset, None
@@ -157,86 +143,90 @@ class Index:
         where: str | None = None,
         rerank: int = 0,
     ) -> list[list[Hit]]:
-        """The nearest rows of each query, the best first; one query is a list of one.
+        """The nearest rows of each query, the best first.
 
         where: a condition on columns, in SQL: `price > 3 and lang = 'en'`
-        rerank: so many of the nearest are judged by the cross mode too, and ordered by both modes
+        rerank: the number of nearest rows that the cross mode scores too; they are ordered by the
+            sum of both scores
         """
-        asked = [queries] if isinstance(queries, str) else list(queries)
-        for query in asked:
+        if rerank < 0:
+            raise ArgumentError(f"`rerank` is {rerank}; it must be at least 0.", "rerank")
+        texts = [queries] if isinstance(queries, str) else list(queries)
+        for query in texts:
             if not query.strip():
                 raise TercetError("A query is empty; give some words to search for.")
         cross = Cross(self.model, TO_ORDER) if rerank else None
-        found = self.nearest(self.model.embed(asked), top=max(top, rerank), where=where)
+        hits = self.nearest(self.model.embed(texts), top=max(top, rerank), where=where)
         if cross is not None:
-            found = _reranked(cross, asked, found, rerank)
-        return [hits[:top] for hits in found]
+            scores = cross.scores(rerank_pairs(texts, hits, rerank))
+            hits = reranked(hits, scores.tolist(), rerank)
+        return [found[:top] for found in hits]
 
     def nearest(
         self, vectors: Floats, *, top: int = 10, where: str | None = None
     ) -> list[list[Hit]]:
-        """The nearest rows of each vector of the model's, float32 [n, width]."""
+        """The nearest rows of each vector, float32 [n, width], the best first."""
         if top < 1:
-            raise TercetError(f"`top` is {top}; it should be at least 1.")
+            raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
         if (
             vectors.ndim != 2
             or vectors.shape[1] != self._dataset.schema.field(VECTOR).type.list_size
         ):
             raise TercetError(
-                f"{self.folder}: holds vectors of another width than the query's "
+                f"{self.folder}: has vectors of another width than the query's "
                 f"{list(vectors.shape)}; search with the model {self.model_name}."
             )
-        with telling(self.folder):
+        with lance_errors(self.folder, where):
             tables = self._find(vectors, top, where)
-        return [_hits(table) for table in tables]
+        return [hits_of(table) for table in tables]
 
-    def add(self, file: TextFile, *, progress: ann.Progress | None = None) -> int:
-        """Add rows whose ids are new; how many."""
-        return self._change(file, changes.add, progress)
+    def add(self, file: TextFile, *, phases: Phases = silent_phases) -> int:
+        """Add rows with new ids. Returns their number."""
+        return self._change(file, changes.add, phases)
 
-    def update(self, file: TextFile, *, progress: ann.Progress | None = None) -> int:
-        """Replace rows by their ids, and add those whose ids are new; how many."""
-        return self._change(file, changes.update, progress)
+    def update(self, file: TextFile, *, phases: Phases = silent_phases) -> int:
+        """Replace rows by id, and add rows with new ids. Returns their number."""
+        return self._change(file, changes.update, phases)
 
-    def delete(self, ids: Iterable[str], *, progress: ann.Progress | None = None) -> int:
-        """Delete rows by their ids; how many there were."""
-        with telling(self.folder):
+    def delete(self, ids: Iterable[str], *, phases: Phases = silent_phases) -> int:
+        """Delete rows by id. Returns the number of deleted rows."""
+        with lance_errors(self.folder):
             deleted = changes.delete(self._dataset, list(ids))
         self.refresh()
-        self._settle(progress)
+        self._settle(phases)
         return deleted
 
-    def optimise(self, progress: ann.Progress | None = None) -> None:
-        """Choose how the rows are searched: exactly while few, else by an ANN index.
+    def optimise(self, phases: Phases = silent_phases) -> None:
+        """Choose how rows are searched: exactly while they are few, else by an ANN index.
 
-        The ANN index is searched as widely as a sample of rows needs to be found again.
+        How widely the ANN index is searched is chosen by measured recall on a sample of rows.
         """
-        with telling(self.folder):
-            ann.optimise(self._dataset, progress)
+        with lance_errors(self.folder):
+            ann.optimise(self._dataset, phases)
         self.refresh()
 
-    def _change(self, file: TextFile, change: changes.Change, progress: ann.Progress | None) -> int:
+    def _change(self, file: TextFile, change: changes.Change, phases: Phases) -> int:
         changes.check_fits(self.folder, self._dataset, file)
-        identity = identify(self.model)
+        identity = Identity.of(self.model)
         work = work_folder(self.folder)
-        told = ann.phase(progress, "embedding")
         if change is changes.add:
             changes.check_new(self.folder, self._dataset, file)
-        staged = stage(file, self.model, identity, work, skip_empty=True, progress=told)
-        with telling(self.folder):
+        with phases("embedding") as progress:
+            staged = stage(file, self.model, identity, work, skip_empty=True, progress=progress)
+        with lance_errors(self.folder):
             changed = change(self._dataset, staged)
         shutil.rmtree(work, ignore_errors=True)
         self.refresh()
-        self._settle(progress)
+        self._settle(phases)
         return changed
 
-    def _settle(self, progress: ann.Progress | None) -> None:
-        with telling(self.folder):
-            ann.settle(self._dataset, progress)
+    def _settle(self, phases: Phases) -> None:
+        with lance_errors(self.folder):
+            ann.settle(self._dataset, phases)
         self.refresh()
 
     def _find(self, vectors: Floats, top: int, where: str | None) -> list[pa.Table]:
-        """For each vector, its nearest rows with a column `_score`, the best first."""
+        """The nearest rows of each vector with a column `_score`, the best first."""
         setting = self.setting
         if setting is None and ann.fits_memory(self._dataset):
             with self._lock:
@@ -247,50 +237,24 @@ class Index:
         return ann.nearest(self._dataset, vectors, top, where, setting)
 
     def _checked(self, model: Model) -> Model:
-        identity = identify(model)
+        identity = Identity.of(model)
         if identity.hash != self.model_hash:
             raise TercetError(
                 f"{self.folder}: its vectors were made by the model {self.model_name} (hash "
-                f"{self.model_hash[:12]}), and this is another (hash {identity.hash[:12]}); give "
+                f"{self.model_hash[:12]}), and this is another (hash {identity.hash[:12]}); use "
                 "that model, or build the index again with this one."
             )
         return model
 
 
 def check_target(folder: Path) -> None:
-    """Raise where an index would be written over something else."""
+    """Raise if the folder holds anything other than an index."""
     if folder.exists() and not folder.is_dir():
         raise TercetError(f"{folder}: is a file; give a folder for the index.")
     if is_index(str(folder)):
         open_dataset(str(folder))
     elif folder.is_dir() and any(folder.iterdir()):
         raise TercetError(
-            f"{folder}: holds other files and is no index, so it is not written over; give a new "
-            "or an empty folder."
+            f"{folder}: holds other files and is not an index, so it is not overwritten; give a "
+            "new or an empty folder."
         )
-
-
-def _hits(table: pa.Table) -> list[Hit]:
-    rows = table.to_pylist()
-    return [Hit(row.pop(ID), row.pop(TEXT), round(row.pop("_score"), 6), None, row) for row in rows]
-
-
-def _reranked(
-    cross: Cross, queries: Sequence[str], found: Sequence[Sequence[Hit]], count: int
-) -> list[list[Hit]]:
-    """The first `count` hits of each query by the sum of both modes' scores, then the others."""
-    pairs = [
-        (query, hit.text)
-        for query, hits in zip(queries, found, strict=True)
-        for hit in hits[:count]
-    ]
-    scores = iter(cross.scores(pairs).tolist())
-    ordered = []
-    for hits in found:
-        judged = [
-            Hit(hit.id, hit.text, hit.score, round(next(scores), 6), hit.columns)
-            for hit in hits[:count]
-        ]
-        judged.sort(key=lambda hit: -(hit.score + (hit.cross or 0.0)))
-        ordered.append([*judged, *hits[count:]])
-    return ordered

@@ -1,4 +1,4 @@
-"""Lance datasets as indexes: their schema and metadata, their commits, their errors in a sentence.
+"""Lance datasets as indexes: metadata, commits, and errors in one sentence.
 
 Every change is one commit, so that a reader sees the old version or the new one.
 """
@@ -12,22 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from tercet.data.stream import ID, TEXT, VECTOR
-from tercet.errors import TercetError
-from tercet.search.identity import Identity
+from tercet.data.columns import shorten
+from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
+from tercet.errors import ArgumentError, TercetError
 
-FORMAT = 1
-FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
 ANN_KEY = "tercet.ann"
+FULL, MISSING = "the disk is full", "a file of this index is missing"
 
 
 def lance() -> Any:
     """The module `lance`, which is an extra."""
-    # Lance warns on stderr of what is no fault, such as that a dataset is new.
+    # Lance warns on stderr about harmless events, such as a new dataset.
     os.environ.setdefault("LANCE_LOG", "error")
     try:
         import lance
@@ -38,56 +35,33 @@ def lance() -> Any:
     return lance
 
 
-def index_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:
-    """The schema of an index whose rows have these columns: id, text and others."""
-    check_columns(columns)
-    vector = pa.field(VECTOR, pa.list_(pa.float32(), identity.width), nullable=False)
-    metadata = {FORMAT_KEY: str(FORMAT), NAME_KEY: identity.name, HASH_KEY: identity.hash}
-    return pa.schema([*columns, vector], metadata=metadata)
-
-
-def check_columns(columns: pa.Schema) -> None:
-    """Raise unless the columns begin with id and text, both strings, and hold no vector."""
-    for name in (ID, TEXT):
-        if columns.names.count(name) != 1 or columns.field(name).type != pa.string():
-            raise TercetError(f"An index needs one column `{name}` of strings.")
-    if VECTOR in columns.names:
-        raise TercetError(f"An index makes its own column `{VECTOR}`; rename yours.")
-
-
-def vector_array(vectors: NDArray[np.float32]) -> pa.FixedSizeListArray:
-    """float32 [n, width] as a column of vectors."""
-    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-
-
 def write_index(folder: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     """Commit rows as the new and only content of an index."""
     reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
-    with telling(folder):
+    with lance_errors(folder):
         lance().write_dataset(reader, folder, mode="overwrite")
 
 
 def commit_fragments(folder: str, fragments: Sequence[Any], schema: pa.Schema) -> None:
-    """Commit fragments that lie in the folder already as the new and only content of an index."""
-    with telling(folder):
+    """Commit fragments that are already in the folder as the new and only content of an index."""
+    with lance_errors(folder):
         operation = lance().LanceOperation.Overwrite(schema, list(fragments))
         lance().LanceDataset.commit(folder, operation)
 
 
-def open_dataset(folder: str, version: int | None = None) -> Any:
-    """The dataset of an index, after a look whether it is one."""
+def open_dataset(folder: str) -> Any:
+    """The newest version of an index as a dataset; raises if the folder is not an index."""
     if "://" not in folder and not (Path(folder) / "_versions").is_dir():
-        raise TercetError(f"{folder}: is no index; make one with: tercet index FILE --out FOLDER")
-    with telling(folder):
-        dataset = lance().dataset(folder, version=version)
+        raise TercetError(f"{folder}: is not an index; build one with `tercet index`.")
+    with lance_errors(folder):
+        dataset = lance().dataset(folder)
         metadata = metadata_of(dataset)
-    found = metadata.get(FORMAT_KEY)
-    if found is None or HASH_KEY not in metadata:
-        raise TercetError(f"{folder}: is a Lance dataset, but no index that Tercet made.")
-    if not found.isdecimal() or int(found) > FORMAT:
+    version = metadata.get(FORMAT_KEY)
+    if version is None or HASH_KEY not in metadata:
+        raise TercetError(f"{folder}: is a Lance dataset, but not an index built by Tercet.")
+    if not version.isdecimal() or int(version) > FORMAT:
         raise TercetError(
-            f"{folder}: has format {found}, and this release of Tercet reads up to {FORMAT}; "
+            f"{folder}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
             "upgrade Tercet."
         )
     return dataset
@@ -104,24 +78,32 @@ def metadata_of(dataset: Any) -> dict[str, str]:
 
 
 @contextmanager
-def telling(folder: str) -> Iterator[None]:
-    """What Lance complains of, in one sentence that names the index."""
+def lance_errors(folder: str, where: str | None = None) -> Iterator[None]:
+    """Raise errors of Lance as one sentence that names the index, or the condition `where`."""
     try:
         yield
     except TercetError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:
-        raise TercetError(f"{folder}: {_reason(error)}.") from error
+    except BaseException as error:
+        # A panic in Lance's Rust code, as for `?` in a condition, is not an Exception.
+        panic = type(error).__name__ == "PanicException"
+        if not panic and not isinstance(error, OSError | ValueError | RuntimeError):
+            raise
+        reason = _reason(error)
+        if where is not None and not reason.startswith((FULL, MISSING)):
+            sentence = f"`where` {shorten(where)!r} cannot be used: {reason}."
+            raise ArgumentError(sentence, "where") from error
+        raise TercetError(f"{folder}: {reason}.") from error
 
 
-def _reason(error: Exception) -> str:
-    told = str(error)
-    if "No space left on device" in told or "File too large" in told:
-        return "the disk is full; free some space and run the same command again"
-    if "Not found" in told or "No such file" in told:
-        missing = re.search(r"[\w/.-]+\.(?:lance|idx|manifest|arrow)", told)
+def _reason(error: BaseException) -> str:
+    message = str(error)
+    if "No space left on device" in message or "File too large" in message:
+        return f"{FULL}; free some space and run it again"
+    if "Not found" in message or "No such file" in message:
+        missing = re.search(r"[\w/.-]+\.(?:lance|idx|manifest|arrow)", message)
         what = f" ({missing[0]})" if missing else ""
-        return f"a file of this index is missing{what}; restore it or build the index again"
-    # Lance names the lines of its own source, which say nothing to its users.
-    told = re.sub(r",? ?/?[\w/.-]+\.rs:\d+:\d+", "", told).strip(" ,.")
-    return " ".join(told.split())[:300]
+        return f"{MISSING}{what}; restore it or build the index again"
+    # Lance names lines of its own source, which do not help its users.
+    message = re.sub(r",? ?/?[\w/.-]+\.rs:\d+:\d+", "", message).strip(" ,.")
+    return " ".join(message.split())[:300]

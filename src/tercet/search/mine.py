@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,18 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from tercet.data.stream import ID, TEXT, TextFile
-from tercet.errors import TercetError
+from tercet.embed.identity import Identity
+from tercet.embed.staged import Staged, stage
+from tercet.errors import ArgumentError, TercetError
 from tercet.model import Model
-from tercet.search.ann import Progress, phase
+from tercet.progress import Phases, Progress, silent, silent_phases
 from tercet.search.groups import group_rows
-from tercet.search.identity import identify
 from tercet.search.pairs import Records, blocks_of, closest_pairs, pairs_above
 from tercet.search.rerank import SAME, TO_DECIDE, Cross
-from tercet.search.staged import Staged, stage
 
 TOP = 1000
 SHOWN = 8192
-"""Pairs that are judged and handed out at a time."""
+"""Pairs that are scored and yielded at a time."""
 PAIRS = pa.schema(
     [
         ("score", pa.float32()),
@@ -36,10 +37,10 @@ GROUPS = pa.schema([("group", pa.int64()), (ID, pa.string()), (TEXT, pa.string()
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """What was found: pairs, or the rows of groups.
+    """The result: pairs, or the rows of groups.
 
-    skipped: rows of the file that have no text
-    batches: gives the rows; once
+    skipped: rows of the file without text
+    batches: gives the rows
     """
 
     schema: pa.Schema
@@ -57,60 +58,68 @@ def mine(
     threshold: float | None = None,
     groups: bool = False,
     rerank: bool = False,
-    progress: Progress | None = None,
+    phases: Phases = silent_phases,
 ) -> Mined:
     """Find pairs of texts whose vectors are close.
 
-    folder: for work that can be gone on with; it must stay until the batches are read
-    top: that many of the closest pairs, the best first; when neither this nor a threshold is given,
-        TOP; without it, all above the threshold, by their rows
-    groups: the rows of all groups that pairs above the threshold hold together
-    rerank: let the cross mode judge pairs: the closest are ordered by it, and groups held together
-        by pairs that it takes for the same
+    folder: for work that can be resumed; it must exist until the batches are read
+    top: the number of closest pairs, the best first; default: all pairs above the threshold, in the
+        order of their rows, or TOP without a threshold
+    groups: the rows of all groups that are connected by pairs above the threshold
+    rerank: score pairs by the cross mode: it orders the closest pairs, and groups are connected by
+        pairs that mean the same by it
     """
     _check(top, threshold, groups=groups)
     cross = Cross(model, TO_DECIDE) if rerank else None
-    told = phase(progress, "embedding")
-    staged = stage(file, model, identify(model), folder, skip_empty=True, progress=told)
+    with phases("embedding") as progress:
+        staged = stage(file, model, Identity.of(model), folder, skip_empty=True, progress=progress)
     if staged.rows < 2:
-        raise TercetError(f"{file.path}: two texts are needed to make a pair, not {staged.rows}.")
+        raise TercetError(f"{file.path}: a pair needs two texts, and there are {staged.rows}.")
     blocks = blocks_of(staged.vectors())
-    told = phase(progress, "comparing")
-    if top is None and threshold is not None:
-        found = pairs_above(blocks, folder, threshold=threshold, progress=told)
-    else:
-        chosen = TOP if top is None else top
-        found = closest_pairs(blocks, folder, top=chosen, threshold=threshold, progress=told)
-    pairs = _Pairs(staged, found, cross, phase(progress, "judging"))
+    with phases("comparing") as progress:
+        if top is None and threshold is not None:
+            records = pairs_above(blocks, folder, threshold=threshold, progress=progress)
+        else:
+            top = TOP if top is None else top
+            records = closest_pairs(blocks, folder, top=top, threshold=threshold, progress=progress)
+    pairs = _Pairs(staged, records, cross, phases)
     skipped = file.rows - staged.rows
     if groups:
         return _grouped(pairs, skipped)
     schema = PAIRS if cross is None else PAIRS.insert(1, pa.field("cross", pa.float32()))
-    batches = pairs.batches if threshold is not None and top is None else pairs.best
-    return Mined(schema, len(found), skipped, batches)
+    batches = pairs.batches if top is None else pairs.best
+    return Mined(schema, len(records), skipped, batches)
 
 
 def _check(top: int | None, threshold: float | None, *, groups: bool) -> None:
     if top is not None and top < 1:
-        raise TercetError(f"`top` is {top}; it should be at least 1.")
+        raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
     if threshold is not None and not -1.0 <= threshold <= 1.0:
-        raise TercetError(f"`threshold` is {threshold:g}; it should be a cosine, from -1 to 1.")
+        raise ArgumentError(
+            f"`threshold` is {threshold:g}; it must be a cosine, from -1 to 1.", "threshold"
+        )
     if groups and (threshold is None or top is not None):
-        raise TercetError("Groups are made of all pairs above a threshold: give it, and no top.")
+        raise ArgumentError(
+            "`groups` needs `threshold`, and does not go with `top`.", "groups", "threshold", "top"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
     staged: Staged
-    found: Records
+    records: Records
     cross: Cross | None
-    progress: Callable[[int, int], object] | None
+    phases: Phases
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The pairs in the order in which they were found."""
+        """The pairs in the order of their records."""
+        with self.phases("reranking") if self.cross else nullcontext(silent) as progress:
+            yield from self._batches(progress)
+
+    def _batches(self, progress: Progress) -> Iterator[pa.RecordBatch]:
         table = self.staged.table(ID, TEXT)
-        for start in range(0, len(self.found), SHOWN):
-            pairs = self.found[start : start + SHOWN]
+        for start in range(0, len(self.records), SHOWN):
+            pairs = self.records[start : start + SHOWN]
             first, second = (table.take(pa.array(pairs[side])) for side in ("first", "second"))
             columns = {
                 "score": pa.array(pairs["score"]),
@@ -124,14 +133,13 @@ class _Pairs:
                     columns["first"].to_pylist(), columns["second"].to_pylist(), strict=True
                 )
                 columns["cross"] = pa.array(self.cross.scores(list(texts)))
-                if self.progress is not None:
-                    self.progress(start + len(pairs), len(self.found))
+                progress(start + len(pairs), len(self.records))
             names = [name for name in ("score", "cross", *PAIRS.names[1:]) if name in columns]
             yield pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
     def best(self) -> Iterator[pa.RecordBatch]:
-        """The best first: by the cross mode where it was asked."""
-        if self.cross is None or not len(self.found):
+        """The best first, by the cross mode if pairs are reranked."""
+        if self.cross is None or not len(self.records):
             yield from self.batches()
             return
         table = pa.Table.from_batches(self.batches())
@@ -139,18 +147,18 @@ class _Pairs:
         yield from table.take(pa.array(order)).combine_chunks().to_batches(SHOWN)
 
     def rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """First and second rows of pairs; of those that the cross mode takes for the same."""
+        """First and second rows of pairs; if pairs are reranked, of those that mean the same."""
         if self.cross is None:
-            for start in range(0, len(self.found), 1 << 20):
-                pairs = self.found[start : start + (1 << 20)]
+            for start in range(0, len(self.records), 1 << 20):
+                pairs = self.records[start : start + (1 << 20)]
                 yield pairs["first"], pairs["second"]
             return
         start = 0
         for batch in self.batches():
-            pairs = self.found[start : start + len(batch)]
-            kept = pairs[batch.column("cross").to_numpy() >= SAME]
+            pairs = self.records[start : start + len(batch)]
+            same = pairs[batch.column("cross").to_numpy() >= SAME]
             start += len(batch)
-            yield kept["first"], kept["second"]
+            yield same["first"], same["second"]
 
 
 def _grouped(pairs: _Pairs, skipped: int) -> Mined:
@@ -162,9 +170,9 @@ def _grouped(pairs: _Pairs, skipped: int) -> Mined:
         table = pairs.staged.table(ID, TEXT)
         for start in range(0, len(members), SHOWN):
             rows = members[start : start + SHOWN]
-            taken = table.take(pa.array(rows)).combine_chunks()
+            chosen = table.take(pa.array(rows)).combine_chunks()
             (batch,) = (
-                taken.add_column(0, "group", pa.array(groups[rows])).combine_chunks().to_batches()
+                chosen.add_column(0, "group", pa.array(groups[rows])).combine_chunks().to_batches()
             )
             yield pa.RecordBatch.from_arrays(batch.columns, schema=GROUPS)
 

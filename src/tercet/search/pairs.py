@@ -1,31 +1,30 @@
-"""Closest pairs of vectors, exactly: products block by block, in memory that does not grow.
+"""The exact closest pairs of vectors: products block by block, in constant memory.
 
-Pairs are (first, second) with first < second. What the products of float32 blocks propose is
-computed again in float64, so that neither the size of blocks nor the number of threads shows in
-the result; among equal scores the earlier pair comes first.
+Pairs are (first, second) with first < second. Candidates from float32 products are computed again
+in float64, so that the result depends neither on the block size nor on the number of threads;
+among equal scores the earlier pair comes first.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.search.staged import aside
+from tercet.files import replace_file, write_json
+from tercet.progress import Progress, silent
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Records = NDArray[np.void]
-Progress = Callable[[int, int], object]
-"""Told how many blocks are done, and how many there are."""
 
 BLOCK = 2048
 RECORD = np.dtype([("first", "<i8"), ("second", "<i8"), ("score", "<f4")])
-# How much a product in float32 may be off.
+# The largest error of a product in float32.
 SLACK = 1e-5
 CHECKED = 4096
 PENDING = 1 << 20
@@ -33,82 +32,81 @@ STATE, FOUND = "state.json", "pairs.bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Vectors [n, width] of the rows from `start` on."""
+class VectorBlock:
+    """Vectors [n, width] of consecutive rows, the first of which is `start`."""
 
     start: int
     vectors: Floats
 
 
-def blocks_of(parts: Sequence[Floats]) -> list[Block]:
-    """Parts [n, width] that follow each other, cut into blocks."""
-    blocks: list[Block] = []
+def blocks_of(parts: Sequence[Floats]) -> list[VectorBlock]:
+    """Consecutive parts [n, width], cut into blocks."""
+    blocks: list[VectorBlock] = []
     start = 0
     for part in parts:
         begins = range(0, len(part), BLOCK)
-        blocks += [Block(start + begin, part[begin : begin + BLOCK]) for begin in begins]
+        blocks += [VectorBlock(start + begin, part[begin : begin + BLOCK]) for begin in begins]
         start += len(part)
     return blocks
 
 
 def closest_pairs(
-    blocks: Sequence[Block],
+    blocks: Sequence[VectorBlock],
     folder: Path,
     *,
     top: int,
     threshold: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Records:
-    """The `top` pairs of the highest scores, the best first; none below the threshold.
+    """The `top` pairs with the highest scores, the best first; none below the threshold.
 
-    folder: where it is noted how far the work is, so that it can be gone on with
+    folder: for the state of the work, so that it can be resumed
     """
-    journal = Journal(folder, ["top", top, threshold, BLOCK])
-    kept, done = journal.read()
+    checkpoint = PairCheckpoint(folder, ["top", top, threshold, BLOCK])
+    best, done = checkpoint.read()
     for row in range(done, len(blocks)):
-        pending = [kept]
-        floor = _floor(kept, top, threshold)
+        pending = [best]
+        floor = _floor(best, top, threshold)
         for column in range(row, len(blocks)):
-            found = _above(blocks[row], blocks[column], floor, top)
-            pending.append(found)
-            if sum(map(len, pending)) > len(kept) + max(top, PENDING):
+            pairs = _above(blocks[row], blocks[column], floor, top)
+            pending.append(pairs)
+            if sum(map(len, pending)) > len(best) + max(top, PENDING):
                 pending = [_best(pending, top)]
                 floor = _floor(pending[0], top, threshold)
-            elif len(found) >= top:
-                floor = max(floor, float(np.partition(found["score"], -top)[-top]))
-            _tell(progress, row, column, len(blocks))
-        kept = _best(pending, top)
-        journal.replace(kept, row + 1)
-    return kept
+            elif len(pairs) >= top:
+                floor = max(floor, float(np.partition(pairs["score"], -top)[-top]))
+            _report(progress, row, column, len(blocks))
+        best = _best(pending, top)
+        checkpoint.replace(best, row + 1)
+    return best
 
 
 def pairs_above(
-    blocks: Sequence[Block],
+    blocks: Sequence[VectorBlock],
     folder: Path,
     *,
     threshold: float,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Records:
-    """All pairs whose score is at least the threshold, by first and second row, on the disk."""
-    journal = Journal(folder, ["all", threshold, BLOCK])
-    kept, done = journal.read()
-    size = len(kept)
+    """All pairs that score at least the threshold, sorted by first and second row, on disk."""
+    checkpoint = PairCheckpoint(folder, ["all", threshold, BLOCK])
+    pairs, done = checkpoint.read()
+    size = len(pairs)
     for row in range(done, len(blocks)):
         begin = size
         for column in range(row, len(blocks)):
-            found = _above(blocks[row], blocks[column], threshold, None)
-            size = journal.write(found, size)
-            _tell(progress, row, column, len(blocks))
+            size = checkpoint.write(_above(blocks[row], blocks[column], threshold, None), size)
+            _report(progress, row, column, len(blocks))
         if size > begin:
-            mapped = np.memmap(journal.path, RECORD, mode="r+", shape=(size,))
+            mapped = np.memmap(checkpoint.path, RECORD, mode="r+", shape=(size,))
             mapped[begin:].sort(order=["first", "second"])
             mapped.flush()
-        journal.note(size, row + 1)
-    return journal.read()[0]
+        checkpoint.note(size, row + 1)
+    return checkpoint.read()[0]
 
 
-class Journal:
-    """Pairs in a file, and how many rows of blocks they are the result of."""
+class PairCheckpoint:
+    """Pairs in a file, and the number of finished rows of blocks."""
 
     def __init__(self, folder: Path, key: list[object]) -> None:
         self.path = folder / FOUND
@@ -116,7 +114,7 @@ class Journal:
         self._key = key
 
     def read(self) -> tuple[Records, int]:
-        """The pairs that are noted (mapped, not copied), and the rows of blocks."""
+        """The pairs (mapped, not copied), and the number of finished rows of blocks."""
         try:
             key, size, done = json.loads(self._state.read_text("utf-8"))
         except (FileNotFoundError, ValueError):
@@ -125,35 +123,33 @@ class Journal:
             return np.empty(0, RECORD), done if key == self._key else 0
         return np.memmap(self.path, RECORD, mode="r", shape=(size,)), done
 
-    def write(self, found: Records, size: int) -> int:
-        """Put pairs behind the first `size` ones; how many there are then."""
+    def write(self, pairs: Records, size: int) -> int:
+        """Write pairs after the first `size` ones. Returns the new number of pairs."""
         with self.path.open("r+b" if self.path.exists() else "wb") as file:
             file.seek(size * RECORD.itemsize)
-            found.tofile(file)
-        return size + len(found)
+            pairs.tofile(file)
+        return size + len(pairs)
 
-    def replace(self, kept: Records, done: int) -> None:
-        # The old pairs are read from a mapped file, which must stay as it is until then.
-        copied = np.array(kept)
-        with aside(self.path) as writing:
+    def replace(self, pairs: Records, done: int) -> None:
+        # The pairs may be mapped from the file that is replaced here.
+        copied = np.array(pairs)
+        with replace_file(self.path) as writing:
             copied.tofile(writing)
         self.note(len(copied), done)
 
     def note(self, size: int, done: int) -> None:
-        with aside(self._state) as writing:
-            writing.write_text(json.dumps([self._key, size, done]), "utf-8")
+        write_json(self._state, [self._key, size, done])
 
 
-def _tell(progress: Progress | None, row: int, column: int, count: int) -> None:
-    if progress is not None:
-        before = row * count - row * (row - 1) // 2
-        progress(before + column - row + 1, count * (count + 1) // 2)
+def _report(progress: Progress, row: int, column: int, count: int) -> None:
+    before = row * count - row * (row - 1) // 2
+    progress(before + column - row + 1, count * (count + 1) // 2)
 
 
-def _floor(kept: Records, top: int, threshold: float | None) -> float:
-    """A score below which no pair can be among the best any more."""
+def _floor(best: Records, top: int, threshold: float | None) -> float:
+    """The score that a pair needs to be among the best."""
     least = -np.inf if threshold is None else threshold
-    return max(least, float(kept["score"][top - 1])) if len(kept) >= top else least
+    return max(least, float(best["score"][top - 1])) if len(best) >= top else least
 
 
 def _best(pending: Sequence[Records], top: int) -> Records:
@@ -163,10 +159,10 @@ def _best(pending: Sequence[Records], top: int) -> Records:
     return best
 
 
-def _above(rows: Block, columns: Block, floor: float, top: int | None) -> Records:
-    """The pairs of two blocks that score at least `floor`; more than `top` only where it is close.
+def _above(rows: VectorBlock, columns: VectorBlock, floor: float, top: int | None) -> Records:
+    """The pairs of two blocks that score at least `floor`.
 
-    With `top`, pairs that cannot be among the `top` best of these blocks are left out.
+    With `top`, pairs that cannot be among the `top` best of these blocks are dropped.
     """
     products = rows.vectors @ columns.vectors.T
     if rows.start == columns.start:
@@ -179,14 +175,14 @@ def _above(rows: Block, columns: Block, floor: float, top: int | None) -> Record
         floor = max(floor, float(np.partition(products[near], -top)[-top]) - SLACK)
         near = products >= floor - SLACK
     first, second = np.nonzero(near)
-    found = np.empty(len(first), RECORD)
-    found["first"] = rows.start + first
-    found["second"] = columns.start + second
-    for pairs in _chunks(len(first)):
-        one = rows.vectors[first[pairs]].astype(np.float64)
-        found["score"][pairs] = np.einsum("nd,nd->n", one, columns.vectors[second[pairs]])
-    kept: Records = found[found["score"] >= floor]
-    return kept
+    pairs = np.empty(len(first), RECORD)
+    pairs["first"] = rows.start + first
+    pairs["second"] = columns.start + second
+    for chunk in _chunks(len(first)):
+        exact = rows.vectors[first[chunk]].astype(np.float64)
+        pairs["score"][chunk] = np.einsum("nd,nd->n", exact, columns.vectors[second[chunk]])
+    above: Records = pairs[pairs["score"] >= floor]
+    return above
 
 
 def _chunks(count: int) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""Tables out: CSV, TSV, JSON lines or Parquet by the file's suffix, written aside and renamed."""
+"""Writing tables: CSV, TSV, JSON lines or Parquet by the file's suffix, replaced atomically."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from tercet.errors import TercetError
-from tercet.search.staged import aside
+from tercet.files import replace_file
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def check_suffix(path: Path) -> None:
-    """Raise unless the suffix says how to write the file."""
+    """Raise unless the suffix is one of a known format."""
     if path.suffix not in SUFFIXES:
         raise TercetError(
             f"{path}: unknown kind of file `{path.suffix}`; it can be {', '.join(SUFFIXES)}."
@@ -26,9 +26,9 @@ def check_suffix(path: Path) -> None:
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a table; the file appears when all of it is on the disk."""
+    """Write a table; the file appears once it is complete."""
     check_suffix(path)
-    with aside(path) as writing:
+    with replace_file(path) as writing:
         if path.suffix == ".jsonl":
             with writing.open("w", encoding="utf-8") as file:
                 file.writelines(line + "\n" for line in json_lines(batches))
@@ -39,7 +39,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """A JSON object a row; numbers in single precision as short as they are."""
+    """One JSON object per row; single-precision numbers with six decimals."""
     for batch in batches:
         short = [field.name for field in batch.schema if pa.types.is_float32(field.type)]
         for row in batch.to_pylist():

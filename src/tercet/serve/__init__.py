@@ -1,1 +1,1 @@
-"""One server for everything that a model answers."""
+"""An HTTP server for everything that a model predicts."""

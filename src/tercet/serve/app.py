@@ -1,4 +1,4 @@
-"""The app: forms, page and gate around one service."""
+"""The app: endpoints, page and gate around one service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def build_app(
     service: Service, index: Index | None, *, keys: Keys, metrics: Metrics, origins: list[str]
 ) -> tuple[ASGIApp, Gate]:
-    """The app that a server runs, and the gate in it that can be told to drain."""
+    """The app that a server runs, and its gate, which can be set to drain."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -48,7 +48,7 @@ def build_app(
         api.include_router(form.router)
     add_page(api)
     api.add_exception_handler(RefusalError, _refuse)
-    api.add_exception_handler(HTTPException, _not_here)
+    api.add_exception_handler(HTTPException, _not_found)
     api.add_exception_handler(Exception, _fail)
     gate = Gate(api, keys=keys, metrics=metrics, timeout=service.limits.timeout)
     api.state.service = service
@@ -68,17 +68,17 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return error.response(request.url.path)
 
 
-async def _not_here(request: Request, error: Exception) -> Response:
-    """A path or a method that no endpoint has, in the form of all refusals."""
+async def _not_found(request: Request, error: Exception) -> Response:
+    """An unknown path or method, in the format of all refusals."""
     assert isinstance(error, HTTPException)
-    sentence = "Nothing is here; /docs tells what is."
+    sentence = "Unknown path; /docs lists the endpoints."
     if error.status_code == 405:
-        sentence = f"This is not to be asked with {request.method}."
+        sentence = f"This path does not accept {request.method}."
     response = RefusalError(error.status_code, sentence).response(request.url.path)
     response.headers.update(error.headers or {})
     return response
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    """The gate logs what went wrong; this is what the client hears of it."""
+    """The gate logs the error; this is the client's answer."""
     return RefusalError(500, FAILED).response(request.url.path)

@@ -1,7 +1,7 @@
-"""The batcher: requests of all kinds wait in one queue, and one thread encodes what waits.
+"""The batcher: all requests wait in one queue, and one thread encodes them.
 
-Nothing waits for a batch to fill: the encoder takes what is there, and what comes meanwhile is the
-next batch. Requests take turns, so that a short one does not wait for all of a long one.
+No batch waits to fill: the encoder takes what is queued, and what arrives meanwhile is the next
+batch. Requests take turns, so that a short one does not wait for all of a long one.
 """
 
 from __future__ import annotations
@@ -16,85 +16,85 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
+from tercet.serve.jobs import EncodingJob, EncodingRequest, Floats, JobPart
 from tercet.serve.limits import Limits
 from tercet.serve.logs import log_failure
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
-from tercet.serve.work import Floats, Job, Part, Work
 
-Encode = Callable[[Sequence[Part]], list[Job]]
+Encode = Callable[[Sequence[JobPart]], list[EncodingJob]]
 
 SMOOTHING = 0.2
-"""How much of the newest large batch's rate goes into the rate that waits are guessed by."""
+"""Weight of the newest large batch in the rate by which waiting times are estimated."""
 LONGEST_RETRY = 60
 NICENESS = 5
 
 
 class Batcher:
-    """The queue before the encoder. All methods but the thread's own belong to the event loop."""
+    """The queue of the encoder. All methods except the thread's own run in the event loop."""
 
     def __init__(self, encode: Encode, limits: Limits, metrics: Metrics) -> None:
         self._encode = encode
         self._limits = limits
         self.metrics = metrics
         self._loop: asyncio.AbstractEventLoop
-        self._arrivals: SimpleQueue[Job | None] = SimpleQueue()
-        self._waiting: deque[Job] = deque()
-        self._pending: set[Job] = set()
+        self._arrivals: SimpleQueue[EncodingJob | None] = SimpleQueue()
+        self._waiting: deque[EncodingJob] = deque()
+        self._pending: set[EncodingJob] = set()
         self._inputs = self._tokens = 0
         self._rate: float | None = None
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self.dead = False
-        """Whether the encoder's thread has ended against its will; nothing is answered then."""
+        """Whether the encoder's thread has crashed; no request is answered then."""
 
     def start(self) -> None:
-        """Start the encoder's thread, which answers to the running event loop."""
+        """Start the encoder's thread; results go to the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    async def submit(self, work: Work) -> Floats:
-        """What a request wants: vectors [rows, width] as pooled, or predictions [inputs, ...]."""
+    async def submit(self, request: EncodingRequest) -> Floats:
+        """The result: vectors [rows, width] as pooled, or predictions [inputs, ...]."""
         if self.dead:
-            raise RefusalError(503, "The encoder has failed and the server is going down.")
-        job = Job.of(work, self._loop.create_future(), budget=self._limits.batch_tokens)
-        self._admit(work, job.tokens)
-        self._count(work.inputs, job.tokens)
+            raise RefusalError(503, "The encoder has failed and the server is shutting down.")
+        job = EncodingJob.of(request, self._loop.create_future(), budget=self._limits.batch_tokens)
+        self._admit(request, job.tokens)
+        self._count(request.inputs, job.tokens)
         self._pending.add(job)
         self._arrivals.put(job)
         try:
             return await job.future
         finally:
             self._pending.discard(job)
-            self._count(-work.inputs, -job.tokens)
+            self._count(-request.inputs, -job.tokens)
 
     def stop(self) -> None:
-        """End the thread once all that waits is encoded."""
+        """End the thread once the queue is empty."""
         self._arrivals.put(None)
         self._thread.join(self._limits.timeout)
 
-    def _admit(self, work: Work, tokens: int) -> None:
+    def _admit(self, request: EncodingRequest, tokens: int) -> None:
         limits = self._limits
         if tokens > limits.queue_tokens:
             raise RefusalError(
                 413,
                 f"The request has {tokens} tokens; the queue holds {limits.queue_tokens}: send "
-                "fewer inputs at a time.",
+                "fewer inputs per request.",
             )
         full = (
-            self._inputs + work.inputs > limits.queue_inputs
+            self._inputs + request.inputs > limits.queue_inputs
             or self._tokens + tokens > limits.queue_tokens
         )
-        # Behind an empty queue even long work may start at once.
+        # With an empty queue even a long request starts immediately.
         if full or (self._tokens and self._seconds(self._tokens) > limits.wait):
             retry = min(max(1, math.ceil(self._seconds(self._tokens))), LONGEST_RETRY)
             raise RefusalError(
                 429,
-                f"The server is busy: {self._inputs} inputs wait; try again in {retry} s.",
+                f"The server is busy: {self._inputs} inputs are queued; try again in {retry} s.",
                 retry_after=retry,
             )
 
     def _seconds(self, tokens: int) -> float:
-        """How long the encoder is likely to take."""
+        """The time that the encoder probably takes."""
         return tokens / self._rate if self._rate else 0.0
 
     def _count(self, inputs: int, tokens: int) -> None:
@@ -106,7 +106,7 @@ class Batcher:
     def _work(self) -> None:
         """The encoder's thread."""
         if sys.platform == "linux":
-            # It always has work under load; the loop has little, but clients wait for it.
+            # Under load it is always busy; the event loop needs little, but clients wait for it.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         try:
             while (parts := self._next_batch()) is not None:
@@ -115,8 +115,8 @@ class Batcher:
             log_failure("encoder-died", error)
             self._loop.call_soon_threadsafe(self._die)
 
-    def _next_batch(self) -> list[Part] | None:
-        """Parts of all that waits, in turns, up to the token budget; None at the end."""
+    def _next_batch(self) -> list[JobPart] | None:
+        """Parts of all queued requests, in turns, up to the token budget; None at the end."""
         ended = False
         while True:
             try:
@@ -128,27 +128,27 @@ class Batcher:
             else:
                 self._waiting.append(job)
         if ended:
-            self._arrivals.put(None)  # for the next time, when nothing waits any more
+            self._arrivals.put(None)  # for the next call, when the queue is empty
         return self._fill() or (None if ended else [])
 
-    def _fill(self) -> list[Part]:
-        parts: list[Part] = []
+    def _fill(self) -> list[JobPart]:
+        parts: list[JobPart] = []
         budget = self._limits.batch_tokens
         while self._waiting:
             job = self._waiting.popleft()
-            if job.future.done():  # its client has gone, or its time is over
+            if job.future.done():  # its client has left, or it has timed out
                 continue
-            tokens = int(job.work.lengths[job.parts[0]].sum())
+            tokens = int(job.request.lengths[job.parts[0]].sum())
             if parts and tokens > budget:
                 self._waiting.appendleft(job)
                 break
-            parts.append(Part(job, job.parts.popleft(), tokens))
+            parts.append(JobPart(job, job.parts.popleft(), tokens))
             budget -= tokens
             if job.parts:
                 self._waiting.append(job)
         return parts
 
-    def _encode_batch(self, parts: list[Part]) -> None:
+    def _encode_batch(self, parts: list[JobPart]) -> None:
         if not parts:
             return
         began = time.monotonic()
@@ -167,24 +167,24 @@ class Batcher:
         self._loop.call_soon_threadsafe(self._answer, parts, done, tokens, seconds)
 
     def _answer(
-        self, parts: Sequence[Part], done: Sequence[Job], tokens: int, seconds: float
+        self, parts: Sequence[JobPart], done: Sequence[EncodingJob], tokens: int, seconds: float
     ) -> None:
         now = time.monotonic()
-        # A small batch takes nearly as long as a larger one, and would make the encoder seem slow.
+        # A small batch takes nearly as long as a large one and would make the encoder seem slow.
         if 2 * tokens >= self._limits.batch_tokens:
             rate = tokens / max(seconds, 1e-6)
             before = rate if self._rate is None else self._rate
             self._rate = before + SMOOTHING * (rate - before)
         for job in done:
-            if not job.future.done() and job.found is not None:
-                job.future.set_result(job.found)
-            self.metrics.waited.observe(now - job.since)
+            if not job.future.done() and job.result is not None:
+                job.future.set_result(job.result)
+            self.metrics.queue_seconds.observe(now - job.since)
         self.metrics.inputs.inc(sum(len(part.rows) for part in parts))
         self.metrics.tokens.inc(tokens)
         self.metrics.fill.observe(tokens / self._limits.batch_tokens)
         self.metrics.batch_seconds.observe(seconds)
 
-    def _fail(self, jobs: set[Job]) -> None:
+    def _fail(self, jobs: set[EncodingJob]) -> None:
         self.metrics.failures.inc()
         for job in jobs:
             if not job.future.done():

@@ -1,4 +1,4 @@
-"""Connections that do not wait forever for a client that says nothing."""
+"""Connections with a time limit for clients that send nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-SILENCE = 10.0
-"""Seconds for the head of a request to come, and for what is left of a refused body to end."""
+HEAD_SECONDS = 10.0
+"""Seconds for the head of a request to arrive, and for the rest of a refused body."""
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's connection, cut off when a request's head, or the rest of a refused one, lingers.
+    """uvicorn's connection, closed when the head or the rest of a refused request is late.
 
-    uvicorn itself only limits how long a connection may be idle between requests.
+    uvicorn itself only limits the idle time between requests.
     """
 
     _cut: asyncio.TimerHandle | None = None
@@ -37,4 +37,4 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         super().connection_lost(exc)
 
     def _expect(self) -> None:
-        self._cut = self.loop.call_later(SILENCE, self.transport.abort)
+        self._cut = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

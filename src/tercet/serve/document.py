@@ -1,4 +1,4 @@
-"""The OpenAPI document of one server: the bodies that its forms read, with its own limits."""
+"""The OpenAPI document of a server: the bodies of its endpoints, with the server's limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFERENCE = "#/components/schemas/{model}"
 
 
 class Api(FastAPI):
-    """FastAPI, told of the bodies that the forms read themselves."""
+    """FastAPI with the schemas of the bodies that the endpoints parse themselves."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -30,13 +30,15 @@ class Api(FastAPI):
 
 def _bodies() -> dict[str, Any]:
     kinds = sorted(BODIES, key=lambda kind: kind.__name__)
-    _, found = models_json_schema([(kind, "validation") for kind in kinds], ref_template=REFERENCE)
-    bodies: dict[str, Any] = found["$defs"]
+    _, schemas = models_json_schema(
+        [(kind, "validation") for kind in kinds], ref_template=REFERENCE
+    )
+    bodies: dict[str, Any] = schemas["$defs"]
     return bodies
 
 
 def _bound(schema: Any, service: Service) -> None:
-    """Write into a schema how many inputs a list may have, and which tokens there are."""
+    """Add the limits on inputs and token ids to a schema."""
     if isinstance(schema, list):
         for part in schema:
             _bound(part, service)
@@ -53,9 +55,9 @@ def _bound(schema: Any, service: Service) -> None:
 
 
 def _name(document: dict[str, Any], service: Service) -> None:
-    """Write in what this model is called, its tasks and its widths."""
+    """Add the names, tasks and widths of the model."""
     schemas = document["components"]["schemas"]
-    schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = [service.name]
+    schemas["EmbeddingsBody"]["properties"]["model"]["enum"] = service.names
     for body in ("EmbeddingsBody", "EmbedBody"):
         width = {"type": "integer", "enum": service.model.widths}
         schemas[body]["properties"]["dimensions"]["anyOf"][0] = width

@@ -1,4 +1,4 @@
-"""A batch through the model: parts of many jobs encoded together, then read by their heads."""
+"""Encoding a batch: parts of many jobs together, then predictions by their heads."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import cast
 
 import numpy as np
 
-from tercet.infer.base import BaseEngine, distinct
+from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows
-from tercet.serve.work import Floats, Job, Part, Reader
+from tercet.serve.jobs import EncodingJob, Floats, HeadRef, JobPart
 from tercet.text.tokens import Pieces
 
 
-def encode(engine: BaseEngine, parts: Sequence[Part]) -> list[Job]:
-    """Encode the parts; the jobs that are complete come back with what they wanted in `found`."""
-    passes: dict[tuple[bool, Reader | None], list[Part]] = {}
+def encode(engine: BaseEngine, parts: Sequence[JobPart]) -> list[EncodingJob]:
+    """Encode the parts. Returns the jobs that are complete, with their results."""
+    passes: dict[tuple[bool, HeadRef | None], list[JobPart]] = {}
     for part in parts:
-        work = part.job.work
-        whole = work.reader if work.reader is not None and work.reader.whole else None
-        passes.setdefault((work.joint, whole), []).append(part)
-    for (joint, whole), members in passes.items():
-        found = _encode_pass(engine, members, sides=2 if joint else 1, reader=whole)
+        request = part.job.request
+        head = request.head if request.head is not None and request.head.needs_tokens else None
+        passes.setdefault((request.joint, head), []).append(part)
+    for (joint, head), members in passes.items():
+        values = _encode_pass(engine, members, sides=2 if joint else 1, head=head)
         start = 0
         for part in members:
-            part.job.keep(part.rows, found[start : start + len(part.rows)])
+            part.job.store(part.rows, values[start : start + len(part.rows)])
             start += len(part.rows)
     done = [part.job for part in parts if part.job.left == 0]
     _predict(engine, done)
@@ -32,68 +32,57 @@ def encode(engine: BaseEngine, parts: Sequence[Part]) -> list[Job]:
 
 
 def _encode_pass(
-    engine: BaseEngine, parts: Sequence[Part], *, sides: int, reader: Reader | None
+    engine: BaseEngine, parts: Sequence[JobPart], *, sides: int, head: HeadRef | None
 ) -> Floats:
     """Vectors [rows, width] as pooled, or outputs [rows, outputs] of a head that needs tokens."""
     columns = [_gather(parts, side) for side in range(sides)]
-    if reader is not None:
-        return engine.outputs(reader.task, reader.mode, columns)
+    if head is not None:
+        return engine.outputs(head.task, head.mode, columns)
     if sides == 2:
         return engine.joint_vectors(*columns)
-    # A text that several requests ask about is encoded once.
-    kept, places = distinct(columns[0])
-    vectors: Floats = engine.vectors(columns[0], kept)[places]
+    # A text that occurs in several requests is encoded once.
+    rows, places = columns[0].distinct()
+    vectors: Floats = engine.vectors(columns[0], rows)[places]
     return vectors
 
 
-def _gather(parts: Sequence[Part], side: int) -> Pieces:
-    """The word pieces of all rows of all parts, laid end to end."""
-    chosen = [_take(part.job.work.columns[side], part.rows) for part in parts]
-    if len(chosen) == 1:
-        return chosen[0]
-    held = np.concatenate([np.diff(pieces.offsets) for pieces in chosen])
-    return Pieces(
-        ids=np.concatenate([pieces.ids for pieces in chosen]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        lengths=np.concatenate([pieces.lengths for pieces in chosen]),
-    )
+def _gather(parts: Sequence[JobPart], side: int) -> Pieces:
+    """The word pieces of all rows of all parts."""
+    return Pieces.concat([_take(part.job.request.columns[side], part.rows) for part in parts])
 
 
 def _take(pieces: Pieces, rows: Rows) -> Pieces:
-    if len(rows) == len(pieces):  # a job of one part, whose rows stand in their order
-        return pieces
-    starts, ends = pieces.offsets[rows], pieces.offsets[rows + 1]
-    texts = [pieces.ids[start:end] for start, end in zip(starts, ends, strict=True)]
-    return Pieces(
-        ids=np.concatenate(texts),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]),
-        lengths=pieces.lengths[rows],
-    )
+    # The rows of a job of one part are in their order.
+    return pieces if len(rows) == len(pieces) else pieces.take(rows)
 
 
-def _predict(engine: BaseEngine, jobs: Sequence[Job]) -> None:
-    """Let each head read the vectors of all jobs that want it, at once."""
-    wanted: dict[Reader, list[Job]] = {}
+def _predict(engine: BaseEngine, jobs: Sequence[EncodingJob]) -> None:
+    """Apply each head to the vectors of all jobs that need it together."""
+    by_head: dict[HeadRef, list[EncodingJob]] = {}
     for job in jobs:
-        if job.work.reader is not None:
-            wanted.setdefault(job.work.reader, []).append(job)
-    for reader, members in wanted.items():
-        outputs = np.concatenate([cast(Floats, job.found) for job in members])
-        if not reader.whole:
-            columns = _columns(members, pairs=reader.mode == "bi")
-            outputs = engine.apply_head(reader.task, reader.mode, outputs, columns)
-        predicted = engine.predict(reader.task, reader.mode, outputs)
+        if job.request.head is not None:
+            by_head.setdefault(job.request.head, []).append(job)
+    for head, members in by_head.items():
+        outputs = np.concatenate([cast(Floats, job.result) for job in members])
+        if not head.needs_tokens:
+            columns = _columns(members, pairs=head.mode == "bi")
+            outputs = engine.apply_head(head.task, head.mode, outputs, columns)
+        predicted = engine.predict(head.task, head.mode, outputs)
         start = 0
         for job in members:
-            job.found = predicted[start : start + job.work.inputs]
-            start += job.work.inputs
+            inputs = job.request.inputs
+            job.result = predicted[start : start + inputs]
+            start += inputs
 
 
-def _columns(jobs: Sequence[Job], *, pairs: bool) -> list[Rows]:
-    """Where the jobs' inputs stand among their vectors laid end to end."""
+def _columns(jobs: Sequence[EncodingJob], *, pairs: bool) -> list[Rows]:
+    """The rows of the jobs' inputs among all their vectors."""
+    requests = [job.request for job in jobs]
+    starts = np.cumsum([0, *(request.rows for request in requests)])
     if not pairs:
-        return [np.arange(sum(job.work.rows for job in jobs))]
-    starts = np.cumsum([0, *(job.work.rows for job in jobs)])
-    first = [start + np.arange(job.work.inputs) for start, job in zip(starts, jobs, strict=False)]
+        return [np.arange(starts[-1])]
+    first = [
+        start + np.arange(request.inputs) for start, request in zip(starts, requests, strict=False)
+    ]
     second = [rows + len(rows) for rows in first]
     return [np.concatenate(first), np.concatenate(second)]

@@ -1,4 +1,4 @@
-"""A request's body in, checked as it is read; an answer's JSON out."""
+"""Reading and checking the bodies of requests; writing answers as JSON."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from pydantic_core import to_json
 
 from tercet.model import Floats
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.service import Asked, Facts, Service
+from tercet.serve.service import InputOptions, RequestCounts, Service
 
 JSON = b"application/json"
 FEW = 64
-"""Vectors that are written as JSON within a few milliseconds."""
+"""Number of vectors that are written as JSON within a few milliseconds."""
 SHAPE = "shape:"
-"""Begins the names of the shapes that a field may have, which are no part of where a fault is."""
+"""Prefix of the names of a field's alternatives, which are not part of an error's location."""
 
 
 class Body(BaseModel):
-    """The body of a request: exact types, and no field that would be ignored."""
+    """The body of a request: exact types, no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class ForeignBody(BaseModel):
-    """The body of another server's form, which may grow fields that mean nothing here."""
+    """The body of another server's interface; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -51,7 +51,7 @@ class Failed(BaseModel):
 
 
 def _whole(value: object) -> object:
-    """JSON knows one kind of number: 3.0 is 3."""
+    """JSON has one number type: 3.0 is 3."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -64,7 +64,7 @@ IdRows = Annotated[list[Ids], Field(min_length=1)]
 
 
 def _shape(value: object) -> str:
-    """The shape that a field is meant to have, by its first entry."""
+    """The intended shape of a field, by its first entry."""
     if not isinstance(value, list):
         return "shape:text" if isinstance(value, str) else "shape:texts"
     first = value[0] if value else None
@@ -89,10 +89,10 @@ TextsOrIds = Annotated[
     | Annotated[IdRows, Tag("shape:lists")],
     Discriminator(_shape),
 ]
-"""One text or several; or the word pieces of one or of several, as the tokenizer numbers them."""
+"""One text or several; or the token ids of one or several."""
 Truncate = Annotated[
     bool | None,
-    Field(description="Cut inputs that are too long, or refuse them; as the server is set."),
+    Field(description="Cut or refuse inputs that are too long; default: as the server is set."),
 ]
 B = TypeVar("B", bound=BaseModel)
 
@@ -101,7 +101,7 @@ async def read(request: Request, kind: type[B]) -> B:
     """The body of a request as a `kind`."""
     content_type = _header(request, b"content-type") or b""
     if content_type.partition(b";")[0].strip().lower() != JSON:
-        raise RefusalError(415, "The body should be JSON, and the header Content-Type say so.")
+        raise RefusalError(415, "The header Content-Type must be application/json.")
     body = await _bytes(request, limit=request.app.state.service.limits.body)
     try:
         return kind.model_validate_json(body)
@@ -110,27 +110,27 @@ async def read(request: Request, kind: type[B]) -> B:
 
 
 def answer(content: Any) -> Response:
-    """JSON, whatever columns of an index may hold."""
+    """An answer as JSON; columns of an index may hold any type."""
     body = to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
     return Response(body, media_type="application/json")
 
 
-def asked(request: Request, field: str, truncate: bool | None) -> Asked:
-    """How the inputs in a field are to be taken; what they cost is remembered for the log."""
+def input_options(request: Request, field: str, truncate: bool | None) -> InputOptions:
+    """How the inputs in a field are treated; their counts go to the request's log line."""
     service: Service = request.app.state.service
     if truncate is None:
         truncate = service.limits.long_inputs == "truncate"
-    facts: Facts = request.scope["facts"]
-    return Asked(facts=facts, field=field, truncate=truncate)
+    counts: RequestCounts = request.scope["counts"]
+    return InputOptions(counts=counts, field=field, truncate=truncate)
 
 
 def numbers(vector: Floats) -> bytes:
-    """A vector [width] as a JSON list; eight decimals hold more than float32 does here."""
+    """A vector [width] as a JSON list, with eight decimals, more than float32 holds here."""
     return to_json(np.round(vector.astype(np.float64), 8).tolist())
 
 
 async def write(vectors: Floats, build: Callable[[], bytes]) -> Response:
-    """An answer that is mostly vectors; a long one is written in a thread, as others wait."""
+    """An answer that is mostly vectors; a long one is written in a thread."""
     body = build() if len(vectors) <= FEW else await asyncio.to_thread(build)
     return Response(body, media_type="application/json")
 
@@ -138,36 +138,36 @@ async def write(vectors: Floats, build: Callable[[], bytes]) -> Response:
 def responses(
     kind: Any, failed: type[BaseModel] = Failed, *, reads: bool = True
 ) -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI document says an endpoint answers; `reads` says that it reads a body."""
-    told = {401: "A key is needed.", 500: "The server failed.", 503: "Going down."}
+    """The answers of an endpoint in the OpenAPI document; `reads`: whether it reads a body."""
+    statuses = {401: "A key is missing.", 500: "The server failed.", 503: "Shutting down."}
     if reads:
-        told |= {
-            400: "The body is no JSON.",
+        statuses |= {
+            400: "The body is not valid JSON.",
             404: "The server has no such model, task or mode.",
-            408: "The body came too slowly.",
-            413: "Too much: bytes, inputs or tokens.",
+            408: "The body arrived too slowly.",
+            413: "Too many bytes, inputs or tokens.",
             415: "The body is not declared as JSON.",
-            422: "A field is wrong.",
+            422: "A field is invalid.",
             429: "Busy: try again after Retry-After seconds.",
             504: "Not answered in time.",
         }
-    failures = {status: {"model": failed, "description": text} for status, text in told.items()}
+    failures = {status: {"model": failed, "description": text} for status, text in statuses.items()}
     return {200: {"model": kind}, **dict(sorted(failures.items()))}
 
 
 def body_of(kind: type[BaseModel]) -> dict[str, Any]:
-    """What the OpenAPI document says of a body that `read` reads."""
+    """The entry of a body in the OpenAPI document."""
     reference = {"$ref": f"#/components/schemas/{kind.__name__}"}
     BODIES.add(kind)
     return {"requestBody": {"required": True, "content": {JSON.decode(): {"schema": reference}}}}
 
 
 BODIES: set[type[BaseModel]] = set()
-"""Every kind that `body_of` has spoken of, for the components of the OpenAPI document."""
+"""All kinds of `body_of`, for the components of the OpenAPI document."""
 
 
 async def _bytes(request: Request, *, limit: int) -> bytes:
-    """The body, refused as soon as it is known to be longer than the limit."""
+    """The body, refused as soon as it is longer than the limit."""
     declared = _header(request, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise _too_long(limit)
@@ -176,7 +176,7 @@ async def _bytes(request: Request, *, limit: int) -> bytes:
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise RefusalError(400, "The client left before its request was whole.")
+            raise RefusalError(400, "The client left before its request was complete.")
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > limit:
@@ -192,19 +192,21 @@ def _header(request: Request, name: bytes) -> bytes | None:
 
 
 def _too_long(limit: int) -> RefusalError:
-    return RefusalError(413, f"The body is longer than {limit} bytes; send fewer inputs at a time.")
+    return RefusalError(
+        413, f"The body is longer than {limit} bytes; send fewer inputs per request."
+    )
 
 
 def _refusal(error: ValidationError) -> RefusalError:
     first = error.errors(include_url=False, include_context=False)[0]
     if first["type"] == "json_invalid":
-        return RefusalError(400, f"The body is no JSON: {first['msg'].partition(': ')[2]}.")
+        return RefusalError(400, f"The body is not valid JSON: {first['msg'].partition(': ')[2]}.")
     places = [str(place) for place in first["loc"]]
     field = ".".join(place for place in places if not place.startswith(SHAPE))
     if first["type"] == "missing":
         return RefusalError(422, f"`{field}` is missing.", field=field)
-    given = shown(first["input"])
-    what = f"`{field}` is {given}" if field else f"The body is {given}"
+    value = shown(first["input"])
+    what = f"`{field}` is {value}" if field else f"The body is {value}"
     return RefusalError(
         422, f"{what}: {first['msg'][0].lower()}{first['msg'][1:]}.", field=field or None
     )

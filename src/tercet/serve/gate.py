@@ -1,4 +1,4 @@
-"""The gate before all endpoints: keys, draining, time limit, ids, metrics and one log line each."""
+"""The gate before all endpoints: keys, draining, time limit, ids, metrics and log lines."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tercet.serve.keys import Keys
 from tercet.serve.logs import log, log_failure
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
-from tercet.serve.service import Facts
+from tercet.serve.service import RequestCounts
 
 OPEN = ("/health", "/health/live", "/health/ready", "/", "/docs", "/docs.css", "/openapi.json")
-"""Paths that need no key: what a probe asks, and what everyone could read in the package."""
+"""Paths that need no key: health checks, and files that are public in the package."""
 OPEN_FOLDER = "/web/"
 CLOSE = (b"connection", b"close")
 FAILED = "The server failed on this request."
 NO_REPLY = 499
-"""How the log tells of a client that left; other servers write the same."""
+"""The status in the log for a client that left, as in other servers."""
 
 
 class Gate:
@@ -43,7 +43,7 @@ class Gate:
             return
         began = time.monotonic()
         reply = Reply(send, id_=f"{os.getpid():x}-{next(self._ids):x}", gate=self)
-        scope["facts"] = facts = Facts()
+        scope["counts"] = counts = RequestCounts()
         try:
             async with asyncio.timeout(self._timeout):
                 self._check(scope)
@@ -52,10 +52,10 @@ class Gate:
             await reply.refuse(scope, receive, refusal)
         except TimeoutError:
             await reply.refuse(scope, receive, self._late(scope))
-        except Exception as error:  # noqa: BLE001 (whatever it is, the client gets an answer)
+        except Exception as error:  # noqa: BLE001 (the client always gets an answer)
             log_failure("request-failed", error, id=reply.id)
             await reply.refuse(scope, receive, RefusalError(500, FAILED))
-        self._tell(scope, reply, facts, time.monotonic() - began)
+        self._log(scope, reply, counts, time.monotonic() - began)
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
@@ -63,34 +63,34 @@ class Gate:
             return
         header = next((v for k, v in scope["headers"] if k == b"authorization"), None)
         if not self._keys.admit(header):
-            what = "is missing" if header is None else "holds no key that is known here"
+            what = "is missing" if header is None else "has no valid key"
             raise RefusalError(401, f"The header Authorization: Bearer KEY {what}.")
         if self.draining:
-            raise RefusalError(503, "The server is going down; ask another.", retry_after=1)
+            raise RefusalError(503, "The server is shutting down; use another.", retry_after=1)
 
     def _late(self, scope: Scope) -> RefusalError:
         if scope["method"] == "POST" and not scope.get("read"):
-            return RefusalError(408, f"The body did not come within {self._timeout:g} s.")
+            return RefusalError(408, f"The body did not arrive within {self._timeout:g} s.")
         return RefusalError(
-            504, f"No answer within {self._timeout:g} s; send fewer inputs at a time."
+            504, f"No answer within {self._timeout:g} s; send fewer inputs per request."
         )
 
-    def _tell(self, scope: Scope, reply: Reply, facts: Facts, seconds: float) -> None:
-        # The path as it was asked may hold anything; the route's own is ours.
+    def _log(self, scope: Scope, reply: Reply, counts: RequestCounts, seconds: float) -> None:
+        # The requested path may contain anything; the route's own is safe to log.
         route = getattr(scope.get("route"), "path", None) or "other"
         status = reply.status or NO_REPLY
         self._metrics.requests.labels(route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         if status >= 400:
             self._metrics.refusals.labels(status).inc()
-        if facts.truncated:
-            self._metrics.truncated.inc(facts.truncated)
-        told: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
-        log("request", id=reply.id, **told, seconds=round(seconds, 6), **asdict(facts))
+        if counts.truncated:
+            self._metrics.truncated.inc(counts.truncated)
+        fields: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
+        log("request", id=reply.id, **fields, seconds=round(seconds, 6), **asdict(counts))
 
 
 class Reply:
-    """The way back to the client: adds the id, and remembers what was sent."""
+    """Sends an answer: adds the id and remembers the status."""
 
     def __init__(self, send: Send, *, id_: str, gate: Gate) -> None:
         self._send = send
@@ -107,6 +107,6 @@ class Reply:
         await self._send(message)
 
     async def refuse(self, scope: Scope, receive: Receive, refusal: RefusalError) -> None:
-        """Send a refusal, unless an answer has already begun."""
+        """Send a refusal, unless an answer has already started."""
         if self.status is None:
             await refusal.response(scope["path"])(scope, receive, self)

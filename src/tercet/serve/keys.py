@@ -1,4 +1,4 @@
-"""API keys: from a file or the environment, compared in constant time, read again on demand."""
+"""API keys from a file or a list, compared in constant time, reloaded on demand."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import hashlib
 import hmac
 from pathlib import Path
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 
 SCHEME = b"bearer "
 
 
 class Keys:
-    """The keys that open the server; without any, everybody may ask."""
+    """The keys of the server; without any, no key is needed."""
 
     def __init__(self, *, file: Path | None, listed: str | None) -> None:
-        """file: one key a line, # begins a comment; listed: keys with commas between"""
+        """file: one key per line, # starts a comment; listed: keys separated by commas"""
         self._file = file
         self._listed = listed
         self._digests: list[bytes] = []
@@ -27,34 +27,34 @@ class Keys:
         return self._file is not None or self._listed is not None
 
     def reload(self) -> None:
-        """Read the file again; the old keys stay where it cannot be read."""
-        found = [key.strip() for key in (self._listed or "").split(",")]
+        """Read the file again; if it cannot be read, the old keys stay valid."""
+        entries = [key.strip() for key in (self._listed or "").split(",")]
         if self._file is not None:
-            found += _lines(self._file)
-        keys = [key for key in found if key]
+            entries += _lines(self._file)
+        keys = [key for key in entries if key]
         if self.closed and not keys:
             source = self._file if self._file is not None else "TERCET_KEYS"
-            raise TercetError(f"{source}: holds no key; write one a line, or leave the option out.")
+            raise TercetError(f"{source}: has no keys.")
         self._digests = [_digest(key.encode()) for key in keys]
 
     def admit(self, header: bytes | None) -> bool:
-        """Whether the value of an `Authorization` header holds a key."""
+        """Whether the value of an `Authorization` header has a valid key."""
         if not self.closed:
             return True
         if header is None or header[: len(SCHEME)].lower() != SCHEME:
             return False
-        given = _digest(header[len(SCHEME) :].strip())
-        # All are compared, so that time does not tell which one was nearly right.
-        return sum(hmac.compare_digest(given, known) for known in self._digests) > 0
+        digest = _digest(header[len(SCHEME) :].strip())
+        # All are compared, so that the time does not depend on which one is nearly right.
+        return sum(hmac.compare_digest(digest, known) for known in self._digests) > 0
 
 
 def _lines(file: Path) -> list[str]:
     try:
         lines = file.read_text("utf-8").splitlines()
     except FileNotFoundError as error:
-        raise TercetError(f"{file}: does not exist; --keys names a file of keys.") from error
+        raise ArgumentError(f"{file}: does not exist; `keys` is a file of keys.", "keys") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise TercetError(f"{file}: cannot be read as keys, one a line.") from error
+        raise TercetError(f"{file}: cannot be read as keys, one per line.") from error
     return [line.partition("#")[0].strip() for line in lines]
 
 

@@ -1,25 +1,25 @@
-"""The server's limits, counted in inputs and tokens; those that contradict each other are named."""
+"""The server's limits in inputs, tokens, bytes and seconds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError
 
 LongInputs = Literal["truncate", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a request may ask for, and what may wait.
+    """Limits on requests and on the queue.
 
-    inputs: texts or pairs of a request
-    tokens: of an input, special ones included; longer ones are cut or refused
-    body: bytes of a request
-    queue_inputs, queue_tokens: what waits for the encoder and what it works on, of all requests
-    batch_tokens: what the encoder is given at once
-    wait: seconds that the queue may be expected to take; above, requests are refused
+    inputs: texts or pairs per request
+    tokens: tokens per input, special ones included; longer inputs are cut or refused
+    body: bytes per request
+    queue_inputs, queue_tokens: inputs and tokens that are queued or being encoded
+    batch_tokens: tokens that are encoded together
+    wait: expected seconds of queueing above which requests are refused
     timeout: seconds from the first byte of a request to the last of its answer
     """
 
@@ -34,23 +34,26 @@ class Limits:
     timeout: float
 
     def check(self, *, model_tokens: int) -> None:
-        """Raise where two limits cannot both hold."""
+        """Raise if two limits contradict each other."""
         if self.tokens > model_tokens:
-            raise TercetError(
-                f"--max-tokens {self.tokens}: the model takes {model_tokens} tokens at most."
+            raise ArgumentError(
+                f"`max_tokens` {self.tokens}: the model reads at most {model_tokens} tokens.",
+                "max_tokens",
             )
         pairs = [
-            ("--max-inputs", self.inputs, "--queue-inputs", self.queue_inputs),
-            ("--max-tokens", self.tokens, "--batch-tokens", self.batch_tokens),
-            ("--batch-tokens", self.batch_tokens, "--queue-tokens", self.queue_tokens),
-            ("--max-wait", self.wait, "--timeout", self.timeout),
+            ("max_inputs", self.inputs, "queue_inputs", self.queue_inputs),
+            ("max_tokens", self.tokens, "batch_tokens", self.batch_tokens),
+            ("batch_tokens", self.batch_tokens, "queue_tokens", self.queue_tokens),
+            ("max_wait", self.wait, "timeout", self.timeout),
             # The shortest input and its comma are three bytes.
-            ("--max-inputs", 3 * self.inputs, "--max-body", self.body),
+            ("max_inputs", 3 * self.inputs, "max_body", self.body),
         ]
         for name, low, other, high in pairs:
             if low > high:
-                told = low if name != "--max-inputs" else self.inputs
-                raise TercetError(
-                    f"{name} {told:g} contradicts {other} {high:g}: what the one lets in, the "
-                    "other always refuses; lower the first or raise the second."
+                value = low if name != "max_inputs" else self.inputs
+                raise ArgumentError(
+                    f"`{name}` {value:g} contradicts `{other}` {high:g}: the second refuses what "
+                    "the first allows; lower the first or raise the second.",
+                    name,
+                    other,
                 )

@@ -1,4 +1,4 @@
-"""Logs: JSON lines on stderr with ids and timings; never a text, a key or a header."""
+"""Logs: JSON lines on stderr with ids and times, never with texts, keys or headers."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 RUNNER = "uvicorn.error"
 
 
-def log(event: str, **facts: Any) -> None:
-    """One line. Facts are ours (numbers, names of routes), never what a client sent."""
+def log(event: str, **fields: Any) -> None:
+    """Write one line. Fields are the server's own (counts, routes), never what a client sent."""
     moment = time.time()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
-    line = {"time": f"{stamp}.{int(moment * 1000) % 1000:03d}Z", "event": event, **facts}
+    line = {"time": f"{stamp}.{int(moment * 1000) % 1000:03d}Z", "event": event, **fields}
     sys.stderr.write(json.dumps(line) + "\n")
 
 
-def log_failure(event: str, error: BaseException, **facts: Any) -> None:
-    """A failure of ours: its kind and where it arose, not its message, which may hold a text."""
+def log_failure(event: str, error: BaseException, **fields: Any) -> None:
+    """Log the type and location of an error, not its message, which may contain a text."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames[-6:]]
-    log(event, error=type(error).__name__, at=places, **facts)
+    log(event, error=type(error).__name__, at=places, **fields)
 
 
 class RunnerLines(logging.Handler):
-    """What uvicorn reports, as lines like ours; of its failures only where they arose."""
+    """Logs of uvicorn as JSON lines; of its errors only the location."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
@@ -41,7 +41,7 @@ class RunnerLines(logging.Handler):
 
 
 def take_over_runner_logs() -> None:
-    """Let uvicorn and asyncio speak through us; they tell only what is worth a warning."""
+    """Send warnings of uvicorn and asyncio to our log."""
     for name in (RUNNER, "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [RunnerLines()]

@@ -1,4 +1,4 @@
-"""What Prometheus may read: queue, batches, latency, tokens, refusals."""
+"""Metrics for Prometheus: queue, batches, latency, tokens, refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class Metrics:
-    """The figures of one server."""
+    """The metrics of one server."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -38,19 +38,19 @@ class Metrics:
             labelnames=("route",),
             buckets=SECONDS,
         )
-        self.waited = self._make(
+        self.queue_seconds = self._make(
             Histogram, "tercet_queue_seconds", "From queued to encoded.", buckets=SECONDS
         )
         self.queue_inputs = self._make(
             Gauge,
             "tercet_queue_inputs",
-            "Inputs that wait or are being encoded.",
+            "Inputs that are queued or being encoded.",
             multiprocess_mode="livesum",
         )
         self.queue_tokens = self._make(
             Gauge,
             "tercet_queue_tokens",
-            "Tokens that wait or are being encoded.",
+            "Tokens that are queued or being encoded.",
             multiprocess_mode="livesum",
         )
         self.inputs = self._make(Counter, "tercet_inputs", "Inputs encoded.")
@@ -64,11 +64,11 @@ class Metrics:
         )
         self.failures = self._make(Counter, "tercet_batch_failures", "Batches that failed.")
 
-    def _make(self, kind: type[Any], name: str, says: str, **options: Any) -> Any:
-        return kind(name, says, registry=self._registry, **options)
+    def _make(self, kind: type[Any], name: str, help_text: str, **options: Any) -> Any:
+        return kind(name, help_text, registry=self._registry, **options)
 
     def text(self) -> bytes:
-        """All figures in Prometheus' form, those of every worker summed."""
+        """All metrics in the format of Prometheus, summed over workers."""
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""The page at /, its files, and /docs: no script or style from anywhere else."""
+"""The page at /, its files, and /docs; scripts and styles come from this server only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ h2 { margin-top: 2.5rem; font-size: 1.15rem; }
 
 
 class PageFiles(StaticFiles):
-    """The page's files, with headers that keep the browser from asking elsewhere."""
+    """The page's files, with headers that forbid requests to other servers."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -40,14 +40,14 @@ class PageFiles(StaticFiles):
 
 
 def add_page(app: FastAPI) -> None:
-    """Serve the page and the document of the endpoints."""
+    """Serve the page and the documentation of the endpoints."""
     app.mount("/web", PageFiles(directory=FOLDER, check_dir=False), name="web")
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
         index = FOLDER / "index.html"
         if not index.is_file():
-            raise RefusalError(404, "This installation has no page; /docs tells of the endpoints.")
+            raise RefusalError(404, "This installation has no page; /docs lists the endpoints.")
         return FileResponse(index, headers=HEADERS)
 
     @app.get("/docs", include_in_schema=False)
@@ -62,34 +62,34 @@ def add_page(app: FastAPI) -> None:
 def _document(openapi: dict[str, Any]) -> str:
     """The OpenAPI document as a page to read."""
     sections = [
-        _endpoint(method.upper(), path, told, openapi)
+        _endpoint(method.upper(), path, operation, openapi)
         for path, methods in openapi["paths"].items()
-        for method, told in methods.items()
+        for method, operation in methods.items()
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<title>Tercet: endpoints</title><link rel="stylesheet" href="/docs.css"></head><body>'
         "<h1>Tercet: endpoints</h1>"
-        '<p>The same for programs: <a href="/openapi.json">openapi.json</a>. '
-        'To try the model: <a href="/">the page</a>.</p>' + "".join(sections) + "</body></html>"
+        '<p>Machine-readable: <a href="/openapi.json">openapi.json</a>. '
+        'Try the model on <a href="/">the page</a>.</p>' + "".join(sections) + "</body></html>"
     )
 
 
-def _endpoint(method: str, path: str, told: dict[str, Any], openapi: dict[str, Any]) -> str:
+def _endpoint(method: str, path: str, operation: dict[str, Any], openapi: dict[str, Any]) -> str:
     parts = [f"<h2><code>{method} {escape(path)}</code></h2>"]
-    parts.append(f"<p>{escape(told.get('description') or told.get('summary', ''))}</p>")
-    body = told.get("requestBody", {}).get("content", {}).get("application/json", {})
+    parts.append(f"<p>{escape(operation.get('description') or operation.get('summary', ''))}</p>")
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     if "schema" in body:
         parts.append(f"<p>Body:</p><pre>{escape(_shape(body['schema'], openapi))}</pre>")
-    found = told["responses"].get("200", {}).get("content", {}).get("application/json", {})
-    if found.get("schema"):
-        parts.append(f"<p>Answer:</p><pre>{escape(_shape(found['schema'], openapi))}</pre>")
+    answer = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+    if answer.get("schema"):
+        parts.append(f"<p>Answer:</p><pre>{escape(_shape(answer['schema'], openapi))}</pre>")
     return "".join(parts)
 
 
 def _shape(schema: dict[str, Any], openapi: dict[str, Any], indent: str = "") -> str:
-    """A schema as one would write the value: `{"texts": [string], "truncate": boolean?}`."""
+    """A schema written as a value: `{"texts": [string], "truncate": boolean?}`."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return _shape(openapi["components"]["schemas"][name], openapi, indent)

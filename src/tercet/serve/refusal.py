@@ -1,4 +1,4 @@
-"""What a request is refused with, in the two forms that clients expect."""
+"""Refusals of requests, in the two formats that clients expect."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ OPENAI_TYPES = {
     504: "timeout_error",
 }
 SHOWN = 60
-"""Characters of a value at fault that a sentence repeats."""
+"""Characters of an invalid value that a message quotes."""
 
 
 class RefusalError(Exception):
     """An answer other than 200.
 
-    field: what is at fault in the body, as `texts.3`
-    retry_after: seconds after which the same request may be taken
+    field: the invalid field of the body, such as `texts.3`
+    retry_after: seconds after which the same request may succeed
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RefusalError(Exception):
         self.code = code
 
     def response(self, path: str) -> Response:
-        """The answer, as OpenAI or as text-embeddings-inference writes it."""
+        """The answer in the format of OpenAI or of text-embeddings-inference."""
         headers = {}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
@@ -75,6 +75,6 @@ class RefusalError(Exception):
 
 
 def shown(value: object) -> str:
-    """A value as a sentence may repeat it: short."""
+    """A value as a message quotes it, shortened."""
     text = json.dumps(value, default=str)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

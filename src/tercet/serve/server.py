@@ -1,4 +1,4 @@
-"""One worker: the model behind uvicorn; signals, draining, and how it ends."""
+"""One worker: the model behind uvicorn, signals, draining and shutdown."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 IDLE = 30
 """Seconds that a connection may stay open between two requests."""
 GRACE = 1.0
-"""Seconds that open connections have, once draining, to be told so instead of being cut."""
-TURN = 0.0005
-"""Seconds after which the encoder's thread lets the event loop's have the interpreter."""
-FIRST_WORDS = "The first words are slow: weights are mapped and threads started."
+"""Seconds of draining during which open connections get a 503 instead of being closed."""
+SWITCH_SECONDS = 0.0005
+"""Seconds after which the encoder's thread yields the interpreter to the event loop."""
+WARM_UP = "The first text is slow: weights are mapped and threads started."
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """All that workers share: what takes long to load, and what may be a mistake."""
+    """What workers share: checked settings, keys and the loaded model."""
 
     settings: Settings
     keys: Keys
@@ -62,20 +62,20 @@ def prepare(settings: Settings) -> Ready:
 
 
 def serve(ready: Ready, listener: socket.socket) -> int:
-    """Serve until a signal comes, and give the exit code.
+    """Serve until a signal arrives. Returns the exit code.
 
-    listener: bound, and perhaps shared with other workers
+    listener: a bound socket, which other workers may share
     """
     settings, keys, model = ready.settings, ready.keys, ready.model
-    sys.setswitchinterval(TURN)
+    sys.setswitchinterval(SWITCH_SECONDS)
     index = open_index(settings.index, model) if settings.index is not None else None
     limits = limits_for(model, settings)
-    # Inputs are cut where the limit says, even if the model itself would take more.
+    # Inputs are cut at the limit, even if the model itself reads more.
     model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
-    model.embed([FIRST_WORDS])
+    model.embed([WARM_UP])
     metrics = Metrics()
     batcher = Batcher(partial(encode, model.engine), limits, metrics)
-    service = Service(model, name_of(settings.model), limits, batcher)
+    service = Service(model, limits, batcher)
     app, gate = build_app(service, index, keys=keys, metrics=metrics, origins=settings.origins)
 
     def reload() -> None:
@@ -83,9 +83,9 @@ def serve(ready: Ready, listener: socket.socket) -> int:
         if index is not None:
             index.refresh()
 
-    # What is loaded stays: to look through it for garbage would halt all requests for 0.1 s.
+    # Loaded objects are permanent: scanning them for garbage would halt all requests for 0.1 s.
     gc.freeze()
-    greeting = {"url": _url(listener), "model": service.name}
+    greeting = {"url": _url(listener), "model": model.name}
     server = Server(app, gate=gate, batcher=batcher, greeting=greeting, on_hangup=reload)
     server.run(sockets=[listener])
     log("ended", failed=batcher.dead)
@@ -93,20 +93,20 @@ def serve(ready: Ready, listener: socket.socket) -> int:
 
 
 def open_index(folder: Path, model: Model) -> Index:
-    """The index, whose vectors must be this model's."""
+    """The index; raises if another model made its vectors."""
     try:
         from tercet.search.index import Index
     except ModuleNotFoundError as error:
-        raise TercetError("--index needs more parts: pip install 'tercet[search]'.") from error
+        raise TercetError("An index needs Lance: pip install 'tercet[search]'.") from error
     return Index.open(folder, model)
 
 
 def limits_for(model: Model, settings: Settings) -> Limits:
-    """The limits of the settings, with what the model asks for where they say nothing."""
-    most = model.info.max_tokens
+    """The limits of the settings, with defaults by the model."""
+    model_tokens = model.info.max_tokens
     limits = Limits(
         inputs=settings.max_inputs,
-        tokens=settings.max_tokens or most,
+        tokens=settings.max_tokens or model_tokens,
         body=settings.max_body,
         long_inputs=settings.long_inputs,
         queue_inputs=settings.queue_inputs,
@@ -115,24 +115,12 @@ def limits_for(model: Model, settings: Settings) -> Limits:
         wait=settings.max_wait,
         timeout=settings.timeout,
     )
-    limits.check(model_tokens=most)
+    limits.check(model_tokens=model_tokens)
     return limits
 
 
-def name_of(source: str | None) -> str:
-    """What clients call the model: its folder's name, or its hub id."""
-    if source is None:
-        return "tercet"
-    path = Path(source)
-    if not path.exists():
-        return source
-    path = path.resolve()
-    # A run keeps its model in a folder that is always called so.
-    return path.parent.name if path.name == "model" else path.name
-
-
 class Server(uvicorn.Server):
-    """uvicorn's server: drains on SIGTERM, reads again on SIGHUP, ends with the encoder."""
+    """uvicorn's server: drains on SIGTERM, reloads on SIGHUP, ends with the encoder."""
 
     def __init__(
         self,
@@ -143,7 +131,7 @@ class Server(uvicorn.Server):
         greeting: dict[str, str],
         on_hangup: Callable[[], None],
     ) -> None:
-        """greeting: what the log tells once requests are taken"""
+        """greeting: the fields of the log line once the server is ready"""
         config = uvicorn.Config(
             app,
             http=Connection,
@@ -177,12 +165,12 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter) or self._batcher.dead
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, answer what was accepted, and close."""
+        """Stop accepting, answer accepted requests, and close."""
         self._gate.draining = True
         log("draining", connections=len(self.server_state.connections))
         for server in self.servers:
             server.close()
-        # A request may be on its way on any open connection: it hears 503, not silence.
+        # A request may be in transit on any open connection: it gets a 503.
         end = time.monotonic() + GRACE
         while self.server_state.connections and time.monotonic() < end:
             await asyncio.sleep(0.02)
@@ -192,7 +180,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     def _reload(self) -> None:
-        """A file that cannot be read must not end a server that runs."""
+        """A file that cannot be read must not end a running server."""
         try:
             self._on_hangup()
             log("reloaded")

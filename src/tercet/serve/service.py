@@ -1,4 +1,4 @@
-"""What all forms ask: texts to word pieces, word pieces to vectors and to predictions."""
+"""What all endpoints use: texts to word pieces, to vectors and to predictions."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.infer.base import join
 from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
-from tercet.model import Floats, Model, PairMode
+from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
+from tercet.serve.jobs import EncodingRequest, HeadRef
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.work import Reader, Work
 from tercet.specs import Mode
 from tercet.text.tokens import Pieces
+from tercet.vectors import unit
 
-AT_ONCE = 2000
-"""Characters that are tokenised sooner than a thread is woken for them."""
+FEW_CHARACTERS = 2000
+"""Texts of this length are tokenised faster than a thread starts."""
 
 Ids = Sequence[int]
 IdRows = Sequence[Ids]
 
 
 @dataclass(slots=True)
-class Facts:
-    """What a request turned out to cost, for its log line and its answer."""
+class RequestCounts:
+    """The size of a request, for its log line and its answer."""
 
     inputs: int = 0
     tokens: int = 0
@@ -38,35 +38,37 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How the inputs of one request are to be taken.
+class InputOptions:
+    """How the inputs of one request are treated.
 
-    field: what the request calls them, as `texts`
-    truncate: cut inputs that are too long; refuse them otherwise
+    field: their name in the request, such as `texts`
+    truncate: cut inputs that are too long; if false, refuse them
     """
 
-    facts: Facts
+    counts: RequestCounts
     field: str
     truncate: bool
 
 
 @dataclass(slots=True)
 class Service:
-    """A model behind its batcher.
-
-    name: what clients call the model
-    """
+    """A model behind its batcher."""
 
     model: Model
-    name: str
     limits: Limits
     batcher: Batcher
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
 
+    @property
+    def names(self) -> list[str]:
+        """What clients may call the model, the usual name first."""
+        # Release 0.1 called the model that ships `tercet`.
+        return [self.model.name, *(["tercet"] if self.model.name == SHIPPED else [])]
+
     def check_count(self, count: int, name: str) -> None:
-        """Refuse a request of too many inputs."""
+        """Refuse a request with too many inputs."""
         if count > self.limits.inputs:
             raise RefusalError(
                 413,
@@ -75,19 +77,19 @@ class Service:
             )
 
     def check_width(self, width: int | None) -> None:
-        """Refuse a width that the vectors were not trained for."""
+        """Refuse a width that the model does not offer."""
         if width is not None and width not in self.model.widths:
             has = ", ".join(map(str, self.model.widths))
             raise RefusalError(
                 422,
-                f"`dimensions` is {width}; the vectors of this model have {has}.",
+                f"`dimensions` is {width}; the widths of this model are {has}.",
                 field="dimensions",
             )
 
     def resolve_mode(self, task: str, mode: PairMode | None) -> Mode:
-        """The mode that answers; refuses tasks and modes that the model lacks."""
+        """The mode to use; refuses tasks and modes that the model lacks."""
         if task not in self.model.tasks:
-            has = ", ".join(self.model.tasks) or "none, it can only embed"
+            has = ", ".join(self.model.tasks) or "none, it only embeds"
             raise RefusalError(404, f"The model has no task {shown(task)}; its tasks are: {has}.")
         try:
             return self.model.resolve_mode(task, mode)
@@ -95,108 +97,107 @@ class Service:
             raise RefusalError(422, str(error), field="mode") from error
 
     async def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of texts; long ones in a thread, so that other requests go on."""
-        if sum(map(len, texts)) <= AT_ONCE:
+        """Word pieces of texts; long ones in a thread, so that other requests proceed."""
+        if sum(map(len, texts)) <= FEW_CHARACTERS:
             return self.model.pieces(texts)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.model.pieces, texts)
 
-    async def input_pieces(self, given: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
-        """Word pieces of one or of several texts, or those that the client has made itself."""
-        if isinstance(given, str):
-            return await self.pieces([given])
-        if isinstance(given[0], int):
-            return self._pieces_of_ids([cast(Ids, given)], name=name)
-        self.check_count(len(given), name)
-        if isinstance(given[0], str):
-            return await self.pieces(cast(Sequence[str], given))
-        return self._pieces_of_ids(cast(IdRows, given), name=name)
+    async def input_pieces(self, inputs: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
+        """Word pieces of one or several texts, or of token ids from the client."""
+        if isinstance(inputs, str):
+            return await self.pieces([inputs])
+        if isinstance(inputs[0], int):
+            return self._pieces_of_ids([cast(Ids, inputs)], name=name)
+        self.check_count(len(inputs), name)
+        if isinstance(inputs[0], str):
+            return await self.pieces(cast(Sequence[str], inputs))
+        return self._pieces_of_ids(cast(IdRows, inputs), name=name)
 
     def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
         vocabulary = self.model.tokenizer.vocabulary
-        limit = self.limits.tokens
         for number, row in enumerate(rows):
             for place, id_ in enumerate(row):
                 if not 0 <= id_ < vocabulary:
                     where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
                     raise RefusalError(
                         422,
-                        f"`{where}` is {id_}; the model knows tokens from 0 to {vocabulary - 1}.",
+                        f"`{where}` is {id_}; token ids are from 0 to {vocabulary - 1}.",
                         field=where,
                     )
-        lengths = np.array([len(row) for row in rows], np.int64)
-        kept = [np.asarray(row[:limit], np.int32) for row in rows]
-        return Pieces(
-            ids=np.concatenate(kept),
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, limit))]),
-            lengths=lengths,
-        )
+        return Pieces.of_ids(rows, limit=self.limits.tokens)
 
     async def vectors(
-        self, pieces: Pieces, asked: Asked, *, width: int | None = None, normalize: bool = True
+        self,
+        pieces: Pieces,
+        options: InputOptions,
+        *,
+        width: int | None = None,
+        normalize: bool = True,
     ) -> Floats:
-        """Vectors of texts, float32 [n, width], of length 1 unless told otherwise."""
-        work = self._texts(pieces, asked, inputs=len(pieces))
-        vectors = (await self.batcher.submit(work))[:, :width]
+        """Vectors of texts, float32 [n, width], of length 1 unless `normalize` is false."""
+        request = self._texts(pieces, options, inputs=len(pieces))
+        vectors = (await self.batcher.submit(request))[:, :width]
         return unit(vectors) if normalize else vectors
 
     async def predictions(
-        self, task: str, mode: Mode, columns: Sequence[Pieces], asked: Asked
+        self, task: str, mode: Mode, columns: Sequence[Pieces], options: InputOptions
     ) -> Floats:
         """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
-        whole = not self.model.engine.reads_vectors(task, mode)
-        reader = Reader(task, mode, whole=whole)
+        needs_tokens = not self.model.engine.reads_vectors(task, mode)
+        head = HeadRef(task, mode, needs_tokens=needs_tokens)
         if mode == "cross":
-            work = self._pairs(*columns, asked=asked, reader=reader)
+            request = self._pairs(*columns, options=options, head=head)
         elif mode == "bi":
-            work = self._texts(join(*columns), asked, inputs=len(columns[0]), reader=reader)
+            request = self._texts(
+                Pieces.concat(columns), options, inputs=len(columns[0]), head=head
+            )
         else:
-            work = self._texts(columns[0], asked, inputs=len(columns[0]), reader=reader)
-        return await self.batcher.submit(work)
+            request = self._texts(columns[0], options, inputs=len(columns[0]), head=head)
+        return await self.batcher.submit(request)
 
     def _texts(
-        self, pieces: Pieces, asked: Asked, *, inputs: int, reader: Reader | None = None
-    ) -> Work:
+        self, pieces: Pieces, options: InputOptions, *, inputs: int, head: HeadRef | None = None
+    ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + special(template.one)
-        self._judge(full, asked, inputs=inputs)
+        full = pieces.lengths + special(template.single_slots)
+        self._check_lengths(full, options, inputs=inputs)
         lengths = single_lengths(pieces, template=template, max_tokens=limit)
-        asked.facts.tokens += int(lengths.sum())
-        return Work(columns=[pieces], lengths=lengths, inputs=inputs, reader=reader)
+        options.counts.tokens += int(lengths.sum())
+        return EncodingRequest([pieces], lengths=lengths, inputs=inputs, head=head)
 
-    def _pairs(self, first: Pieces, second: Pieces, *, asked: Asked, reader: Reader) -> Work:
+    def _pairs(
+        self, first: Pieces, second: Pieces, *, options: InputOptions, head: HeadRef
+    ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + special(template.two)
-        self._judge(full, asked, inputs=len(full))
+        full = first.lengths + second.lengths + special(template.pair_slots)
+        self._check_lengths(full, options, inputs=len(full))
         lengths = pair_lengths(first, second, template=template, max_tokens=limit)
-        asked.facts.tokens += int(lengths.sum())
-        return Work(columns=[first, second], lengths=lengths, inputs=len(full), reader=reader)
+        options.counts.tokens += int(lengths.sum())
+        return EncodingRequest(
+            columns=[first, second], lengths=lengths, inputs=len(full), head=head
+        )
 
-    def _judge(self, full: Rows, asked: Asked, *, inputs: int) -> None:
+    def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
         """Count inputs and those that are too long, or refuse the first of these.
 
-        full: tokens of each row before any cut [rows]; rows are inputs, or sides of them in turn
+        full: tokens of each row before any cut [rows]; in pairs all first texts, then all second
         """
-        asked.facts.inputs += inputs
+        options.counts.inputs += inputs
         long = np.flatnonzero(full > self.limits.tokens)
         if not len(long):
             return
-        if not asked.truncate:
-            self._refuse_long(int(long[0]), int(full[long[0]]), asked, inputs=inputs)
-        asked.facts.truncated += len(np.unique(long % inputs))
+        if not options.truncate:
+            self._refuse_long(int(long[0]), int(full[long[0]]), options, inputs=inputs)
+        options.counts.truncated += len(np.unique(long % inputs))
 
-    def _refuse_long(self, row: int, tokens: int, asked: Asked, *, inputs: int) -> NoReturn:
-        place = f"{asked.field}.{row % inputs}"
+    def _refuse_long(
+        self, row: int, tokens: int, options: InputOptions, *, inputs: int
+    ) -> NoReturn:
+        place = f"{options.field}.{row % inputs}"
         raise RefusalError(
             413,
             f"`{place}` has {tokens} tokens; an input may have {self.limits.tokens}: shorten it, "
-            'or ask with "truncate": true.',
+            'or set "truncate": true.',
             field=place,
         )
-
-
-def unit(vectors: Floats) -> Floats:
-    """Rows of length 1, as `Model.embed` gives them."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    result: Floats = vectors / np.maximum(lengths, np.float32(1e-12))
-    return result

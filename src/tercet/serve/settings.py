@@ -1,4 +1,4 @@
-"""What `tercet serve` was told."""
+"""The settings of a server."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tercet.serve.limits import LongInputs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All options of the server; None takes what the model asks for.
+    """All settings of the server; the default of a limit that is None depends on the model.
 
-    keys, listed_keys: a file of API keys, and keys with commas between
-    origins: other sites whose pages may ask (CORS)
+    keys, listed_keys: a file of API keys, and keys separated by commas
+    origins: other sites whose pages may send requests (CORS)
     """
 
     model: str | None

@@ -1,7 +1,7 @@
 """Several workers behind one socket, forked from a process that has loaded the model.
 
-All of them read the one copy of the weights that lies in memory; none writes to it. The parent
-loads on one thread and starts none of its own, so that nothing is lost in a fork.
+All read one copy of the weights in memory; none writes to it. The parent loads on one thread and
+starts no others, so that a fork loses nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tercet.serve.logs import log
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-MISTAKE = 2
+ERROR = 2
 PAUSE = 1.0
-"""Seconds before a worker that died is replaced, and between looks whether the parent lives."""
+"""Seconds before a dead worker is replaced, and between checks that the parent lives."""
 
 
 def bind(host: str, port: int) -> socket.socket:
     """The socket that all workers accept from."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named, or asyncio would not know it for TCP, and the body of each answer would be held back
-    # until the client has acknowledged its head, which takes it up to 40 ms.
+    # TCP is named explicitly: otherwise asyncio does not set TCP_NODELAY, and the body of each
+    # answer waits until the client acknowledges its head, up to 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -39,7 +39,7 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         bound.close()
         reason = getattr(error, "strerror", None) or error
-        raise TercetError(f"{host} port {port}: cannot be listened on: {reason}.") from error
+        raise TercetError(f"{host} port {port}: cannot listen: {reason}.") from error
     bound.setblocking(False)
     return bound
 
@@ -47,19 +47,19 @@ def bind(host: str, port: int) -> socket.socket:
 class Workers:
     """Starts workers, passes signals on to them, and replaces those that die.
 
-    Made before anything large is imported: torch and the metrics read the environment then.
+    Created before torch and the metrics are imported, which read the environment then.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._threads_given = THREADS in os.environ
+        self._threads_set = THREADS in os.environ
         os.environ.setdefault(THREADS, "1")
-        # Where workers leave their figures for whichever of them is asked.
+        # Where workers share their metrics, so that any of them can report all.
         os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="tercet-metrics-")
         self._alive: set[int] = set()
         self._ending = False
         self.code = 0
-        """How the parent is to exit."""
+        """The exit code of the parent."""
 
     def split(self) -> bool:
         """True in each worker. In the parent it returns False once all workers have ended."""
@@ -80,24 +80,24 @@ class Workers:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        if not self._threads_given:
+        if not self._threads_set:
             self._take_cores()
         return True
 
     def _take_cores(self) -> None:
-        """As many threads as there are cores for each worker."""
+        """Use this worker's share of the cores."""
         cores = share(self._count)
         os.environ[THREADS] = str(cores)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cores)
 
     def _watch(self) -> bool:
-        """Wait for workers to end; True in a worker that takes the place of one that died."""
+        """Wait for workers to end; True in a worker that replaces a dead one."""
         while self._alive:
             pid, status = os.wait()
             self._alive.discard(pid)
             code = os.waitstatus_to_exitcode(status)
-            if code == MISTAKE:
+            if code == ERROR:
                 self._end()
             if self._ending:
                 self.code = self.code or abs(code)
@@ -110,7 +110,7 @@ class Workers:
         return False
 
     def _forget(self, pid: int) -> None:
-        """Take the queue of a dead worker out of the figures."""
+        """Remove the queue of a dead worker from the metrics."""
         from prometheus_client import multiprocess
 
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
@@ -129,7 +129,7 @@ class Workers:
 
 
 def _end_with(parent: int) -> None:
-    """Drain as on SIGTERM when the parent is gone: nobody else would ever end this worker."""
+    """Drain as on SIGTERM when the parent is gone: nothing else would end this worker."""
     while os.getppid() == parent:
         time.sleep(PAUSE)
     os.kill(os.getpid(), signal.SIGTERM)

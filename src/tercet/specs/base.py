@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Mode = Literal["single", "bi", "cross"]
-PoolingName = Literal["cls", "pooler", "mean", "max"]
+Pooling = Literal["cls", "pooler", "mean", "max"]
 Feature = Literal["u", "v", "absdiff", "product", "dot", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]
 Metric = Literal["accuracy", "f1", "macro-f1", "pearson", "spearman"]

@@ -1,4 +1,4 @@
-"""Where texts come from: the encoder that reads them, and the files that hold them."""
+"""The encoder that reads texts, and the files that contain them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Column, Count, PoolingName, Share, Spec
+from tercet.specs.base import Column, Count, Pooling, Share, Spec
 
 
 class EncoderSpec(Spec):
     name: str
     """A folder, a name of `tercet weights`, or a model hub id."""
-    pooling: PoolingName = "mean"
-    """How hidden states become one vector a sentence."""
+    pooling: Pooling = "mean"
+    """How hidden states become one vector per sentence."""
     max_tokens: Annotated[int, Field(ge=4, le=4096)] = 128
-    """Longer sentences, and joined pairs, are cut here."""
+    """Longer sentences and joined pairs are truncated."""
     dropout: Share = 0.1
-    """Dropout of hidden states while training."""
+    """Dropout of hidden states in training."""
     attention_dropout: Share = 0.1
-    """Dropout of attention weights while training."""
+    """Dropout of attention weights in training."""
     widths: Annotated[list[Count], Field(min_length=1)] | None = None
-    """How many first numbers of a vector shall serve alone (Matryoshka): losses on cosines and
-    vectors are the mean of the loss on whole vectors and on each of these."""
+    """Matryoshka: widths to which vectors can be cut. Losses on cosines and vectors are averaged
+    over full vectors and their first numbers at each of these widths."""
 
     @field_validator("widths")
     @classmethod
@@ -34,23 +34,22 @@ class EncoderSpec(Spec):
 
 class SubsetSpec(Spec):
     share: Annotated[float, Field(gt=0.0, le=1.0)]
-    """How much of the training rows each pass draws anew."""
+    """Share of the training rows that each pass draws."""
     balanced: bool = False
-    """Drawn with replacement so that every class is as likely; else without, all rows alike."""
+    """With replacement, every class equally likely; otherwise without, all rows equally likely."""
 
 
 class PairsSpec(Spec):
-    """Pairs made of single sentences, for a teacher to label."""
+    """Pairs of single sentences, for a teacher to label."""
 
     random: Annotated[int, Field(ge=0)] = 0
-    """How many pairs of two sentences drawn at random."""
+    """Number of pairs of two random sentences."""
     nearest: Annotated[int, Field(ge=0)] = 0
-    """How many pairs of a sentence and one of those nearest to it, by the encoder's vectors before
-    training."""
+    """Number of pairs of a sentence and one of its nearest, by the encoder before training."""
     among: Count = 10
-    """Of how many nearest ones it is drawn."""
+    """How many nearest sentences the second one is drawn from."""
     seed: Annotated[int, Field(ge=0)] = 11711
-    """Of its own, so that runs with other seeds have the same pairs."""
+    """Separate, so that runs with other seeds have the same pairs."""
 
     @model_validator(mode="after")
     def _makes_some(self) -> Self:
@@ -61,32 +60,31 @@ class PairsSpec(Spec):
 
 class DataSpec(Spec):
     layout: str | None = None
-    """A known layout (`cs224n-sst`, ...), which fills in files, columns and format."""
+    """A known layout (`cs224n-sst`, ...), which provides files, columns and format."""
     train: list[str] = Field(default_factory=list)
-    """Training files, relative to `--data`, read one after the other."""
+    """Training files, relative to the data folder, read in order."""
     dev: list[str] = Field(default_factory=list)
-    """Files that scores are measured on."""
+    """Files that are scored."""
     texts: list[Column] | None = None
     """One, two or three text columns, by name or by number from 1."""
     label: Column | None = None
     """The label column, by name or by number from 1."""
     delimiter: Literal["tab", "comma"] | None = None
-    """Of CSV and TSV files; found out when left open."""
+    """Of CSV and TSV files; default: detected."""
     quoting: bool | None = None
-    """Whether `"` quotes a field; found out when left open."""
+    """Whether `"` quotes a field; default: detected."""
     header: bool | None = None
-    """Whether the first line names the columns; found out when left open."""
+    """Whether the first line names the columns; default: detected."""
     label_map: dict[str, float] | None = None
-    """What each label word is worth; rows with other words are bad rows."""
+    """The value of each label word; rows with other words are bad rows."""
     on_bad_row: Literal["fail", "skip"] = "fail"
     """A row without text or label: fail, or skip, count and report it."""
     limit: Count | None = None
-    """Only the first rows of each file, for trials."""
+    """Read only the first rows of each file, for trials."""
     sentences: bool = False
-    """Cut the training files' texts into sentences, each a row without a label."""
+    """Split the training texts into sentences, each a row without a label."""
     pairs: PairsSpec | None = None
-    """Make pairs of the training files' sentences, those of all text columns; their labels are a
-    teacher's."""
+    """Make pairs of the training sentences of all text columns, for a teacher to label."""
 
     @field_validator("train", "dev", mode="before")
     @classmethod

@@ -19,7 +19,9 @@ def softmax(outputs: Floats) -> Floats:
 def sigmoid(outputs: Floats) -> Floats:
     """outputs [n] -> probabilities [n]"""
     # By the hyperbolic tangent, which does not overflow.
-    return np.float32(0.5) * (np.tanh(outputs / np.float32(2)) + np.float32(1))
+    half = np.float32(0.5)
+    probabilities: Floats = half * (np.tanh(outputs / np.float32(2)) + np.float32(1))
+    return probabilities
 
 
 def to_grades(values: Floats, *, labels: Range | None, targets: Range | None) -> Floats:

@@ -8,11 +8,11 @@ from tercet.specs.base import Mode, Positive, Spec
 
 
 class Scaling(Spec):
-    """Outputs are divided by `temperature`; to the one of two classes `shift` is added then."""
+    """Outputs are divided by `temperature`, then `shift` is added (two classes only)."""
 
     temperature: Positive = 1.0
     shift: float = 0.0
 
 
 Scalings = Mapping[str, Mapping[Mode, Scaling]]
-"""Of each task, of each mode."""
+"""By task and mode."""

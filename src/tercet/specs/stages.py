@@ -1,4 +1,4 @@
-"""Stages: which tasks train together, how, and for how long; and what is measured and kept."""
+"""Stages: which tasks train together, how, and for how long; what is scored and kept."""
 
 from __future__ import annotations
 
@@ -17,48 +17,47 @@ _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|sh
 class OptimiserSpec(Spec):
     lr: Positive = 2e-5
     head_lr: Positive | None = None
-    """Learning rate of heads, where it differs."""
+    """Learning rate of heads; default: `lr`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
     """Not on biases and norms."""
     betas: tuple[Share, Share] = (0.9, 0.999)
     eps: Positive = 1e-8
     decay: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls, to zero, over the stage."""
+    """How the learning rate falls to zero over the stage."""
     warmup: Share = 0.1
-    """Share of the stage's steps over which the learning rate rises first."""
+    """Share of the stage's steps in which the learning rate rises first."""
     clip: Annotated[float, Field(ge=0.0)] = 1.0
-    """Greatest norm of the gradient; 0 leaves it alone."""
+    """Maximum norm of the gradient; 0 turns clipping off."""
 
 
 class EvaluationSpec(Spec):
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
-    """Which tasks are scored on dev; all that predict when left out."""
+    """Tasks that are scored on dev; default: all that predict."""
     score: str = "mean"
-    """What is the best checkpoint: `mean` of the tasks' metrics, `mean-shifted` with (r+1)/2 for
-    correlations, or TASK.METRIC."""
+    """What the best checkpoint is chosen by: `mean` of the tasks' metrics, `mean-shifted` with
+    (r+1)/2 for correlations, or TASK.METRIC."""
     every: Annotated[int, Field(ge=0)] | None = None
-    """Steps between scores on dev; 0 scores only at the end of each stage; each epoch when left
-    out."""
+    """Steps between scores on dev; 0: only at the end of each stage; default: every epoch."""
     rows: Count | None = None
-    """Only the first dev rows of each task while training, for speed."""
+    """Score only the first dev rows of each task during training, for speed."""
     keep: Literal["best", "last"] = "best"
-    """Which weights a stage leaves to the next, and the last one as the model."""
+    """Which weights the next stage starts from; the last stage's become the model."""
     patience: Count | None = None
-    """Scores without a better one before a stage ends early."""
+    """End a stage early after this many scores without a new best."""
 
 
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
-    """Which tasks train; all of them when left out."""
+    """Tasks that train; default: all."""
     schedule: Schedule = RoundRobinSpec()
     epochs: Positive | None = None
     steps: Count | None = None
     """How long: exactly one of `epochs` and `steps`."""
     batch: Count = 32
-    """Rows a batch of every task that sets none itself; over all processes."""
+    """Rows per batch over all processes, for tasks without their own."""
     accumulate: Count = 1
-    """Batches of a task whose gradients make one step."""
+    """Batches of a task whose gradients are added up for one step."""
     freeze: list[str] = Field(default_factory=list)
     """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK,
     shared.NAME."""
@@ -66,28 +65,28 @@ class StageSpec(Spec):
     """Gradient surgery by kind, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
     average: Share | None = None
-    """Decay of a moving average of the weights, such as 0.999: it is the average that is scored
-    and left, while training goes on from the weights themselves."""
+    """Decay of a moving average of the weights, such as 0.999. The average is scored and kept;
+    training continues from the weights themselves."""
     evaluation: EvaluationSpec | None = None
-    """This stage's own, in place of all of the recipe's."""
+    """Replaces the recipe's evaluation in this stage."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """bf16 is autocast over fp32 weights; auto takes it on GPUs only."""
+    """bf16: autocast over fp32 weights; auto: bf16 on GPUs only."""
 
     @field_validator("freeze")
     @classmethod
     def _parts_exist(cls, parts: list[str]) -> list[str]:
         for part in parts:
             bounds = [int(number) for number in re.findall(r"\d+", part.removeprefix("heads."))]
-            falls = part.startswith("layers.") and bounds != sorted(bounds)
-            if falls or not _FREEZABLE.fullmatch(part):
+            descends = part.startswith("layers.") and bounds != sorted(bounds)
+            if descends or not _FREEZABLE.fullmatch(part):
                 raise ValueError(
-                    f"{part!r} is no part: use encoder, embeddings, layers.N, layers.N-M, pooler, "
-                    "heads.TASK or shared.NAME"
+                    f"{part!r} cannot be frozen: use encoder, embeddings, layers.N, layers.N-M, "
+                    "pooler, heads.TASK or shared.NAME"
                 )
         return parts
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _is_complete(self) -> Self:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("needs exactly one of `epochs` and `steps`")
         if self.surgery is not None and not self.schedule.joint:
@@ -98,6 +97,6 @@ class StageSpec(Spec):
 
 class CheckpointSpec(Spec):
     every: Annotated[int, Field(ge=0)] = 500
-    """Steps between checkpoints; 0 writes none but those of Ctrl-C and of a stage's end."""
+    """Steps between checkpoints; 0: only on Ctrl-C and at the end of a stage."""
     keep: Count = 2
-    """How many of the newest are kept."""
+    """How many of the newest checkpoints are kept."""

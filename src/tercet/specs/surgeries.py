@@ -4,11 +4,13 @@ once."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
 from tercet.specs.registry import Registry
+
+SURGERIES: Registry[SurgerySpec] = Registry("surgery")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,15 @@ class SurgerySpec:
         [tasks, tasks] to the weights [tasks] with which these are summed
     """
 
+    registry: ClassVar[Registry[SurgerySpec]] = SURGERIES
     kind: str
     description: str
     implementation: Any
 
+    def kind_name(self) -> str:
+        return self.kind
 
-SURGERIES: Registry[SurgerySpec] = Registry("surgery")
+
 for _kind, _description, _implementation in (
     ("pcgrad", "PCGrad (Yu et al., 2020): takes out what conflicts, pair by pair", "pcgrad:PCGrad"),
     ("gradvac", "GradVac (Wang et al., 2021): adapts to usual cosines", "torchjd:gradvac"),

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from tercet.specs.base import Mode, Positive, Spec
 
 WHOLE = 1.0
-"""The weight of a teacher that gives all the labels."""
+"""The weight of a teacher that replaces labels."""
 
 
 class TeacherSpec(Spec):
@@ -18,19 +18,19 @@ class TeacherSpec(Spec):
     """A model folder, a run folder, or a name of `tercet weights`; the outputs of several are
     averaged."""
     recipe: str | None = None
-    """The recipe that makes it: `tercet reproduce --from-scratch` trains it first."""
+    """The recipe that trains it; `tercet reproduce --from-scratch` runs it first."""
     task: str | None = None
-    """Which of its tasks teaches; the one whose heads this task trains, when left out."""
+    """Which of its tasks teaches; default: the one whose heads this task trains."""
     modes: Annotated[list[Mode], Field(min_length=1)] | None = None
-    """Which of its modes teach, averaged; the most exact when left out."""
+    """Which of its modes teach, averaged; default: the most accurate."""
     temperature: Positive = 1.0
-    """What outputs of classifiers are divided by, the teacher's and the student's alike."""
+    """Divides the outputs of classifiers, the teacher's and the student's."""
     weight: Annotated[float, Field(gt=0.0, le=WHOLE)] = 0.5
-    """Share of the teacher in the loss; the rest is the labels'. At 1 no labels are read."""
+    """Share of the teacher in the loss; labels have the rest. At 1 no labels are read."""
 
     @property
     def names(self) -> list[str]:
-        """What it is called elsewhere, where its folders mean nothing."""
+        """Its names outside this machine, without paths."""
         if self.recipe is not None:
             return [self.recipe]
         return [PurePath(folder).name if _is_place(folder) else folder for folder in self.folder]
@@ -41,7 +41,7 @@ class TeacherSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _older_name(cls, value: Any) -> Any:
-        """Folders and recipes of version 0.1 call the key `modes` otherwise."""
+        """Version 0.1 had another name for the key `modes`."""
         if isinstance(value, dict) and "gears" in value and "modes" not in value:
             return {
                 **{key: item for key, item in value.items() if key != "gears"},

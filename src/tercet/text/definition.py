@@ -1,4 +1,4 @@
-"""Reading a tokenizer's definition from a folder: tokenizer.json, or the older vocab.txt."""
+"""Reading the definition of a tokenizer from a folder: tokenizer.json, or the older vocab.txt."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
 
-# Files beside tokenizer.json that `transformers` may read; a saved folder carries them on.
+# Further files that `transformers` may read; they are copied to saved folders.
 COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 ROLES = ("cls", "sep", "pad", "mask", "unk")
-# Tried where no settings name a special token.
+# Used if the settings do not name a special token.
 USUAL = {
     "cls": ("[CLS]", "<s>"),
     "sep": ("[SEP]", "</s>"),
@@ -27,7 +27,7 @@ USUAL = {
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tokenizer as read: the backend, the name of each role's token, the files beside it."""
+    """The backend, the special token of each role, and further files by name."""
 
     backend: Backend
     special: dict[str, str]
@@ -35,7 +35,7 @@ class Definition:
 
 
 def read_definition(folder: Path) -> Definition:
-    """Read the tokenizer of a folder; cutting and padding kept inside it are switched off."""
+    """Read the tokenizer of a folder; its own truncation and padding are switched off."""
     companions = {
         name: (folder / name).read_bytes() for name in COMPANIONS if (folder / name).is_file()
     }
@@ -49,7 +49,7 @@ def read_definition(folder: Path) -> Definition:
         if "tokenizer_config.json" not in companions:
             companions["tokenizer_config.json"] = json.dumps(_bert_settings(backend)).encode()
     else:
-        raise TercetError(f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt.")
+        raise TercetError(f"{folder} has no tokenizer: neither tokenizer.json nor vocab.txt.")
     return Definition(backend, _special(backend, settings), companions)
 
 
@@ -71,9 +71,9 @@ def _from_json(path: Path) -> Backend:
 
 
 def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Backend:
-    """A WordPiece tokenizer of vocab.txt, one piece a line, as BERT and MPNet use it."""
+    """The WordPiece tokenizer of a vocab.txt, one piece per line, as in BERT and MPNet."""
     try:
-        # Not splitlines(): a piece may be a character that only Unicode calls a line end.
+        # Not splitlines(): a piece may be a character that Unicode counts as a line end.
         lines = content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise TercetError(f"{path} is not UTF-8 text: {error}.") from error
@@ -81,7 +81,7 @@ def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Ba
     names = {role: _name(role, vocabulary, settings) for role in ROLES}
     cls, sep, unknown = names["cls"], names["sep"], names["unk"]
     if cls is None or sep is None or unknown is None:
-        raise TercetError(f"{path} must hold the tokens [CLS], [SEP] and [UNK], one on a line.")
+        raise TercetError(f"{path} must contain the tokens [CLS], [SEP] and [UNK], one per line.")
     backend = Backend(models.WordPiece(vocabulary, unk_token=unknown))
     backend.normalizer = normalizers.BertNormalizer(
         lowercase=settings.get("do_lower_case", True),
@@ -103,24 +103,24 @@ def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Ba
 
 
 def _name(role: str, vocabulary: dict[str, int], settings: dict[str, Any]) -> str | None:
-    """The token that plays a role: the one in the settings, else the usual one, if it exists."""
-    told = settings.get(f"{role}_token")
-    told = told.get("content") if isinstance(told, dict) else told
-    return next((name for name in (told, *USUAL[role]) if name in vocabulary), None)
+    """The token of a role: from the settings, else a usual one, if it exists."""
+    token = settings.get(f"{role}_token")
+    chosen = token.get("content") if isinstance(token, dict) else token
+    return next((name for name in (chosen, *USUAL[role]) if name in vocabulary), None)
 
 
 def _added(role: str, name: str, settings: dict[str, Any]) -> AddedToken:
-    told = settings.get(f"{role}_token")
-    strips = isinstance(told, dict) and bool(told.get("lstrip"))
+    token = settings.get(f"{role}_token")
+    strips = isinstance(token, dict) and bool(token.get("lstrip"))
     return AddedToken(name, lstrip=strips, normalized=False, special=True)
 
 
 def _special(backend: Backend, settings: dict[str, Any]) -> dict[str, str]:
     vocabulary = backend.get_vocab(with_added_tokens=True)
-    # The model knows its unknown token better than settings beside it do.
-    own = {"unk_token": getattr(backend.model, "unk_token", None)}
-    told = settings | {key: value for key, value in own.items() if value}
-    names = {role: _name(role, vocabulary, told) for role in ROLES}
+    # The model's own unknown token takes precedence over the settings.
+    unknown = getattr(backend.model, "unk_token", None)
+    chosen = settings | ({"unk_token": unknown} if unknown else {})
+    names = {role: _name(role, vocabulary, chosen) for role in ROLES}
     return {role: name for role, name in names.items() if name is not None}
 
 

@@ -1,4 +1,4 @@
-"""Where special tokens go around one text or a pair, and how a pair is cut to fit."""
+"""Special tokens around a text or a pair, and truncation of pairs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
-from tercet.text.tokens import Pieces, Tokens
-
-Indices = NDArray[np.int64]
+from tercet.text.tokens import Pieces, Rows, Tokens, offsets_of, spans
 
 
 class Slot(NamedTuple):
-    """A place in a row: a special token (text is None), or all pieces of text 0 or 1."""
+    """A part of a row: a special token (text is None), or all pieces of text 0 or 1."""
 
     text: int | None
     id: int
@@ -30,35 +28,37 @@ class Slot(NamedTuple):
 class Template:
     """The layout of a row: slots for one text, and slots for two."""
 
-    one: tuple[Slot, ...]
-    two: tuple[Slot, ...]
+    single_slots: tuple[Slot, ...]
+    pair_slots: tuple[Slot, ...]
 
     @classmethod
     def probe(cls, backend: Backend) -> Template:
-        """Learn the layout from what the tokenizer does to a short text and a short pair."""
-        return cls(one=_slots(backend.encode("a")), two=_slots(backend.encode("a", "a")))
+        """Read the layout off a short text and a short pair that the tokenizer encodes."""
+        return cls(_slots(backend.encode("a")), _slots(backend.encode("a", "a")))
 
     @property
     def special_ids(self) -> frozenset[int]:
-        return frozenset(slot.id for slot in self.one + self.two if slot.text is None)
+        return frozenset(
+            slot.id for slot in self.single_slots + self.pair_slots if slot.text is None
+        )
 
-    def single(self, pieces: Pieces, rows: Indices | None = None, *, max_tokens: int) -> Tokens:
+    def single(self, pieces: Pieces, rows: Rows | None = None, *, max_tokens: int) -> Tokens:
         """Tokens of single texts: all of `pieces`, or the texts at `rows` [n] in that order.
 
         A row keeps at most `max_tokens` tokens, special ones included.
         """
         starts, held, lengths = _extents(pieces, rows)
-        kept = np.minimum(held, _room(self.one, max_tokens))
-        ids = [(pieces.ids, starts, kept)]
-        return _lay(self.one, ids, truncated=int(np.count_nonzero(kept < lengths)))
+        left = np.minimum(held, _room(self.single_slots, max_tokens))
+        ids = [(pieces.ids, starts, left)]
+        return _assemble(self.single_slots, ids, truncated=int(np.count_nonzero(left < lengths)))
 
     def pair(
-        self, first: Pieces, second: Pieces, rows: Indices | None = None, *, max_tokens: int
+        self, first: Pieces, second: Pieces, rows: Rows | None = None, *, max_tokens: int
     ) -> Tokens:
         """Tokens of joined pairs: text i of `first` with text i of `second`.
 
         A pair that is too long loses pieces from its longer side until both are equally long,
-        then from both. Sides that were cut before are judged by their lengths before the cut.
+        then from both. For texts that were cut before, the lengths before the cut count.
         """
         if len(first) != len(second):
             raise TercetError(
@@ -66,19 +66,19 @@ class Template:
             )
         starts, held, lengths = _extents(first, rows)
         other_starts, other_held, other_lengths = _extents(second, rows)
-        room = _room(self.two, max_tokens)
-        kept, other_kept = longest_first(lengths, other_lengths, room=room)
-        kept, other_kept = np.minimum(kept, held), np.minimum(other_kept, other_held)
-        cut = (kept < lengths) | (other_kept < other_lengths)
-        ids = [(first.ids, starts, kept), (second.ids, other_starts, other_kept)]
-        return _lay(self.two, ids, truncated=int(np.count_nonzero(cut)))
+        room = _room(self.pair_slots, max_tokens)
+        left, other_left = longest_first(lengths, other_lengths, room=room)
+        left, other_left = np.minimum(left, held), np.minimum(other_left, other_held)
+        cut = (left < lengths) | (other_left < other_lengths)
+        ids = [(first.ids, starts, left), (second.ids, other_starts, other_left)]
+        return _assemble(self.pair_slots, ids, truncated=int(np.count_nonzero(cut)))
 
 
-def longest_first(first: Indices, second: Indices, *, room: int) -> tuple[Indices, Indices]:
-    """How many pieces of each side [n] stay when both together may be `room` pieces.
+def longest_first(first: Rows, second: Rows, *, room: int) -> tuple[Rows, Rows]:
+    """How many pieces of each side [n] stay if both together may have `room` pieces.
 
-    When both sides must be halved and `room` is odd, the odd piece goes to the longer side,
-    or to the second of two equal ones, as in `tokenizers`.
+    If both sides are cut and `room` is odd, the odd piece goes to the longer side, or to the
+    second of two equal ones, as in `tokenizers`.
     """
     shorter, longer = np.minimum(first, second), np.maximum(first, second)
     half = room // 2
@@ -113,32 +113,31 @@ def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
     special = sum(slot.text is None for slot in slots)
     if max_tokens <= special:
         raise TercetError(
-            f"max_tokens = {max_tokens} leaves no room for text beside {special} special tokens."
+            f"max_tokens = {max_tokens} leaves no room for text besides {special} special tokens."
         )
     return max_tokens - special
 
 
-def _extents(pieces: Pieces, rows: Indices | None) -> tuple[Indices, Indices, Indices]:
-    """Start in `ids`, pieces held, and pieces before any cut, of the chosen texts, each [n]."""
+def _extents(pieces: Pieces, rows: Rows | None) -> tuple[Rows, Rows, Rows]:
+    """Start in `ids`, pieces held, and pieces before any cut, of the selected texts, each [n]."""
     starts, ends, lengths = pieces.offsets[:-1], pieces.offsets[1:], pieces.lengths
     if rows is not None:
         starts, ends, lengths = starts[rows], ends[rows], lengths[rows]
     return starts, ends - starts, lengths
 
 
-def _lay(
+def _assemble(
     slots: tuple[Slot, ...],
-    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    texts: Sequence[tuple[NDArray[np.int32], Rows, Rows]],
     *,
     truncated: int,
 ) -> Tokens:
-    """Fill the slots of every row; `texts` gives ids, starts [n] and kept [n] of each text."""
+    """Fill the slots of every row; `texts`: ids, starts [n] and lengths [n] of each text."""
     if len(texts[0][1]) == 1:
-        return _lay_one(slots, texts, truncated=truncated)
+        return _assemble_row(slots, texts, truncated=truncated)
     special = sum(slot.text is None for slot in slots)
-    lengths = special + np.sum([kept for _, _, kept in texts], axis=0, dtype=np.int64)
-    offsets = np.zeros(len(texts[0][1]) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    totals = sum((lengths for _, _, lengths in texts), start=np.full(len(texts[0][1]), special))
+    offsets = offsets_of(totals)
     ids = np.empty(offsets[-1], np.int32)
     types = np.empty(offsets[-1], np.int32)
     cursor = offsets[:-1].copy()
@@ -147,32 +146,25 @@ def _lay(
             ids[cursor], types[cursor] = slot.id, slot.type
             cursor += 1
             continue
-        source, starts, kept = texts[slot.text]
-        within = _ramp(kept)
-        target = np.repeat(cursor, kept) + within
-        ids[target] = source[np.repeat(starts, kept) + within]
+        source, starts, lengths = texts[slot.text]
+        target = spans(cursor, lengths)
+        ids[target] = source[spans(starts, lengths)]
         types[target] = slot.type
-        cursor += kept
-    longest = int(lengths.max(initial=0))
+        cursor += lengths
+    longest = int(totals.max(initial=0))
     return Tokens(ids=ids, types=types, offsets=offsets, longest=longest, truncated=truncated)
 
 
-def _lay_one(
+def _assemble_row(
     slots: tuple[Slot, ...],
-    texts: Sequence[tuple[NDArray[np.int32], Indices, Indices]],
+    texts: Sequence[tuple[NDArray[np.int32], Rows, Rows]],
     *,
     truncated: int,
 ) -> Tokens:
-    """`_lay` for one row, which needs no places of tokens among other rows."""
-    pieces = [ids[starts[0] : starts[0] + kept[0]] for ids, starts, kept in texts]
+    """`_assemble` for a single row, which is faster."""
+    pieces = [ids[starts[0] : starts[0] + lengths[0]] for ids, starts, lengths in texts]
     filled = [[slot.id] if slot.text is None else pieces[slot.text] for slot in slots]
     ids = np.concatenate(filled, dtype=np.int32)
     types = np.repeat(np.array([slot.type for slot in slots], np.int32), list(map(len, filled)))
     offsets = np.array([0, len(ids)])
     return Tokens(ids=ids, types=types, offsets=offsets, longest=len(ids), truncated=truncated)
-
-
-def _ramp(lengths: Indices) -> Indices:
-    """0, 1, ... lengths[0]-1, 0, 1, ... lengths[1]-1, and so on."""
-    ends = np.cumsum(lengths)
-    return np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)

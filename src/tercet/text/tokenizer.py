@@ -1,4 +1,4 @@
-"""Texts to word pieces, through `tokenizers`."""
+"""Texts to word pieces, with `tokenizers`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 from tokenizers import Encoding
 
 from tercet.errors import TercetError
@@ -17,7 +17,7 @@ from tercet.text.definition import Definition, read_definition
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
-# One call to the backend takes this much at most, so that memory does not grow with the corpus.
+# The most for one call of the backend: memory does not grow with the corpus.
 CHUNK_TEXTS = 8192
 CHUNK_CHARACTERS = 2_000_000
 PARALLELISM = "TOKENIZERS_PARALLELISM"
@@ -49,34 +49,25 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of all that decides which ids a text gets."""
+        """The sha256 of everything that decides the ids of a text."""
         definition = json.loads(self._backend.to_str())
-        for aside in ("version", "decoder", "truncation", "padding"):
-            definition.pop(aside, None)
+        for key in ("version", "decoder", "truncation", "padding"):
+            definition.pop(key, None)
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
 
     def check_fits(self, vocabulary: int) -> None:
-        """Raise unless an encoder of `vocabulary` ids knows every id that this tokenizer gives."""
+        """Raise if this tokenizer gives ids that an encoder with `vocabulary` ids does not have."""
         if self.vocabulary > vocabulary:
             raise TercetError(
                 f"The tokenizer of {self._folder} gives ids up to {self.vocabulary - 1}, but the "
-                f"encoder knows only {vocabulary}; take the tokenizer that came with the encoder."
+                f"encoder has only {vocabulary}; use the tokenizer of the encoder."
             )
 
     def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
-        """Bare word pieces of n texts, at most `limit` of each, without special tokens."""
+        """Word pieces of n texts without special tokens, at most `limit` per text."""
         _check_texts(texts)
-        ids = [np.zeros(0, np.int32)]
-        lengths = np.zeros(len(texts), np.int64)
-        done = 0
-        for chunk in _chunks(texts):
-            for encoding in self._encode(chunk):
-                ids.append(np.asarray(encoding.ids[:limit], np.int32))
-                lengths[done] = len(encoding)
-                done += 1
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.minimum(lengths, limit), out=offsets[1:])
-        return Pieces(ids=np.concatenate(ids), offsets=offsets, lengths=lengths)
+        encodings = chain.from_iterable(map(self._encode, _chunks(texts)))
+        return Pieces.of_ids((encoding.ids for encoding in encodings), limit=limit)
 
     def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
         """Tokens of n texts, special ones included."""
@@ -92,7 +83,7 @@ class Tokenizer:
         return self.template.pair(first, second, max_tokens=max_tokens)
 
     def save(self, folder: Path) -> None:
-        """Write tokenizer.json and the files that came with it, as `transformers` reads them."""
+        """Write tokenizer.json and the further files that `transformers` reads."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self._companions.items():
             (folder / name).write_bytes(content)
@@ -101,14 +92,14 @@ class Tokenizer:
     def _encode(self, texts: list[str]) -> list[Encoding]:
         try:
             return self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        except TypeError:  # half a surrogate pair somewhere: no valid Unicode
-            healed = [_heal(text) for text in texts]
-            return self._backend.encode_batch_fast(healed, add_special_tokens=False)
+        except TypeError:  # half a surrogate pair, which is not valid Unicode
+            valid = [_replace_surrogates(text) for text in texts]
+            return self._backend.encode_batch_fast(valid, add_special_tokens=False)
 
 
 def _check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
-        raise TercetError(f"Expected a list of strings, not the one string {texts!r:.80}.")
+        raise TercetError(f"Expected a list of strings, not the string {texts!r:.80}.")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
@@ -131,13 +122,13 @@ def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _heal(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Join surrogate pairs into their character; a lone half becomes the replacement character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _after_fork_in_child() -> None:
-    # The parent's thread pool did not survive the fork; waiting for it would never end.
+    # The child has no thread pool; waiting for it would never end.
     os.environ[PARALLELISM] = "false"
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+Rows = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Word pieces of n texts laid end to end, without special tokens.
+    """Word pieces of n texts, end to end, without special tokens.
 
     ids: int32 [total]
     offsets: int64 [n + 1]; text i is ids[offsets[i]:offsets[i + 1]]
@@ -22,15 +25,67 @@ class Pieces:
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
+    @classmethod
+    def of_ids(cls, texts: Iterable[Sequence[int]], *, limit: int) -> Pieces:
+        """The first `limit` ids of each text."""
+        ids, lengths = [np.zeros(0, np.int32)], []
+        for text in texts:
+            ids.append(np.asarray(text[:limit], np.int32))
+            lengths.append(len(text))
+        before = np.array(lengths, np.int64)
+        return cls(np.concatenate(ids), offsets_of(np.minimum(before, limit)), before)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Pieces]) -> Pieces:
+        """The texts of all parts, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        none = np.zeros(0, np.int64)
+        return cls(
+            np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]),
+            offsets_of(np.concatenate([none, *(part.held for part in parts)])),
+            np.concatenate([none, *(part.lengths for part in parts)]),
+        )
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def take(self, rows: NDArray[np.int64]) -> Pieces:
-        """The pieces of the texts at `rows` [m], in their order."""
-        held = np.diff(self.offsets)[rows]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(held)])
-        places = np.repeat(self.offsets[:-1][rows] - offsets[:-1], held) + np.arange(offsets[-1])
-        return Pieces(ids=self.ids[places], offsets=offsets, lengths=self.lengths[rows])
+    @property
+    def held(self) -> NDArray[np.int64]:
+        """Pieces of each text after any cut, int64 [n]."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def take(self, rows: Rows) -> Pieces:
+        """The texts at `rows` [m], in that order."""
+        starts = self.offsets[:-1][rows]
+        held = self.offsets[1:][rows] - starts
+        return Pieces(self.ids[spans(starts, held)], offsets_of(held), self.lengths[rows])
+
+    def first(self, count: int) -> Pieces:
+        """The first `count` texts, not copied."""
+        offsets = self.offsets[: count + 1]
+        return Pieces(self.ids[: offsets[-1]], offsets, self.lengths[:count])
+
+    def repeat(self, count: int) -> Pieces:
+        """All texts, `count` times."""
+        return self.take(np.tile(np.arange(len(self)), count))
+
+    def keys(self) -> Iterator[bytes]:
+        """One key per text; texts with the same pieces have the same key."""
+        for start, end in pairwise(self.offsets.tolist()):
+            yield self.ids[start:end].tobytes()
+
+    def distinct(self) -> tuple[Rows, Rows]:
+        """The first row of each distinct text [m], and for each text its place among them [n]."""
+        places: dict[bytes, int] = {}
+        rows: list[int] = []
+        place_of = np.empty(len(self), np.int64)
+        for row, key in enumerate(self.keys()):
+            place = places.setdefault(key, len(rows))
+            if place == len(rows):
+                rows.append(row)
+            place_of[row] = place
+        return np.array(rows, np.int64), place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +105,17 @@ class Tokens:
     longest: int
     truncated: int
 
+    @classmethod
+    def concat(cls, batches: Sequence[Tokens]) -> Tokens:
+        """The rows of all batches, in their order."""
+        return cls(
+            ids=np.concatenate([batch.ids for batch in batches]),
+            types=np.concatenate([batch.types for batch in batches]),
+            offsets=offsets_of(np.concatenate([batch.lengths for batch in batches])),
+            longest=max(batch.longest for batch in batches),
+            truncated=sum(batch.truncated for batch in batches),
+        )
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -59,23 +125,24 @@ class Tokens:
         return self.offsets[1:] - self.offsets[:-1]
 
 
-def concatenate(batches: Sequence[Tokens]) -> Tokens:
-    """Lay several ragged batches end to end as one."""
-    lengths = np.concatenate([batch.lengths for batch in batches])
-    return Tokens(
-        ids=np.concatenate([batch.ids for batch in batches]),
-        types=np.concatenate([batch.types for batch in batches]),
-        offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
-        longest=max(batch.longest for batch in batches),
-        truncated=sum(batch.truncated for batch in batches),
-    )
+def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where rows of these lengths [n] begin, and where the last one ends, int64 [n + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def spans(starts: Rows, lengths: Rows) -> Rows:
+    """starts[0], starts[0] + 1, ... for lengths[0] places, then from starts[1]: int64 [total]."""
+    offsets = offsets_of(lengths)
+    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
 
 
 def padded(tokens: Tokens, *, rows: int, total: int, longest: int, filler: int) -> Tokens:
     """Append rows of `filler` so that a batch has exactly `rows` rows and `total` tokens.
 
-    Kernels and captured graphs that want fixed shapes get them so; what is computed for the
-    appended rows is thrown away. No row becomes longer than `longest`.
+    For kernels and captured graphs with fixed shapes; results for the appended rows are dropped.
+    No row becomes longer than `longest`.
     """
     added, spare = rows - len(tokens), total - len(tokens.ids)
     lengths = np.diff(np.linspace(0, spare, added + 1).astype(np.int64))[::-1]

@@ -77,6 +77,8 @@ class Backward:
         """Replay forward and backward on a GPU; processes that gather vectors cannot."""
         if self._world.device.type != "cuda" or self._world.size > 1:
             return None
+        if not self._losses.network.encoder.config.architecture.cuda_graphs:
+            return None
         return Graphs(self._losses, bf16=self._is_bf16)
 
     @property

@@ -1,4 +1,4 @@
-"""Checkpoints that survive anything: written aside, synced, renamed, and checked when read.
+"""Checkpoints that survive a kill: replaced whole, and checked when read.
 
 A checkpoint is a folder of safetensors and one JSON, with a manifest of sha256 sums. Nothing of it
 is random state: what is random in a step depends on nothing but the seed, the step and the rank.
@@ -6,9 +6,7 @@ is random state: what is random in a step depends on nothing but the seed, the s
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from tercet.errors import ArgumentError, TercetError
+from tercet.files import replace_folder, sha256_of, write_json
 
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
@@ -114,35 +113,20 @@ def restore_optimiser(
 def _write(
     target: Path, state: Mapping[str, Any], files: Mapping[str, Mapping[str, Tensor]]
 ) -> None:
-    aside = target.with_name(f".{target.name}.new")
     try:
-        # Also what a kill left of other steps.
-        for stale in target.parent.glob(".*.new"):
-            shutil.rmtree(stale)
-        aside.mkdir(parents=True)
-        for name, tensors in files.items():
-            save_file({key: value.contiguous() for key, value in tensors.items()}, aside / name)
-        (aside / _STATE).write_text(json.dumps(state), "utf-8")
-        sums = {file.name: _sha256(file) for file in sorted(aside.iterdir())}
-        (aside / _MANIFEST).write_text(json.dumps(sums, indent=1), "utf-8")
-        for file in aside.iterdir():
-            _sync(file)
-        _sync(aside)
-        _replace(aside, target)
+        with replace_folder(target) as writing:
+            for name, tensors in files.items():
+                whole = {key: value.contiguous() for key, value in tensors.items()}
+                save_file(whole, writing / name)
+            write_json(writing / _STATE, state)
+            sums = {file.name: sha256_of(file) for file in sorted(writing.iterdir())}
+            write_json(writing / _MANIFEST, sums)
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(aside, ignore_errors=True)
         raise ArgumentError(
             f"{target}: the checkpoint could not be written ({error}); "
-            "make room on the disk and continue from the one before it with `resume`."
+            "make room on the disk and continue from the one before it with `resume`.",
+            "resume",
         ) from error
-
-
-def _replace(aside: Path, target: Path) -> None:
-    """Rename onto the target. One that stands there is the same step's, redone after a kill."""
-    if target.exists():
-        shutil.rmtree(target)
-    aside.rename(target)
-    _sync(target.parent)
 
 
 def _fault(folder: Path, needed: Set[str]) -> str | None:
@@ -152,7 +136,7 @@ def _fault(folder: Path, needed: Set[str]) -> str | None:
         if missing := needed - sums.keys():
             return f"{_MANIFEST} does not list {', '.join(sorted(missing))}"
         for name, expected in sums.items():
-            if _sha256(folder / name) != expected:
+            if sha256_of(folder / name) != expected:
                 return f"{name} does not match its sha256"
     except (OSError, ValueError, AttributeError) as error:
         return f"{type(error).__name__}: {error}"
@@ -166,16 +150,3 @@ def _load(folder: Path) -> Checkpoint:
         optimiser=load_file(folder / _OPTIMISER),
         surgery=load_file(folder / _SURGERY),
     )
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -18,7 +18,8 @@ class Curves:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise ArgumentError(
-                "`tensorboard` needs a further package: pip install 'tercet[tensorboard]'."
+                "`tensorboard` needs a further package: pip install 'tercet[tensorboard]'.",
+                "tensorboard",
             ) from error
         self._writer: Any = SummaryWriter(folder)
         self._listener = listener

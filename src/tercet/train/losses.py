@@ -15,7 +15,7 @@ from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Mode, TaskSpec
 from tercet.text.template import Template
-from tercet.text.tokens import Tokens, concatenate
+from tercet.text.tokens import Tokens
 from tercet.train.batch import Batch, Supervision
 from tercet.train.distributed import World
 from tercet.train.head_loss import Targets, head_loss, prior_shift
@@ -180,7 +180,7 @@ class Losses:
         tokens = self.tables[task].tokens(
             own, mode=mode, template=self.template, max_tokens=longest
         )
-        return concatenate([tokens, tokens]) if self._is_twice(task, mode) else tokens
+        return Tokens.concat([tokens, tokens]) if self._is_twice(task, mode) else tokens
 
     def _is_twice(self, task: str, mode: Mode) -> bool:
         """Unsupervised SimCSE: the same sentence twice, under different dropout."""

@@ -118,5 +118,6 @@ class MetricsLog:
         return ArgumentError(
             f"the {what} of task {tasks} became {value} at step {record.step} of stage "
             f"`{record.stage}`, on {batches}; the last good checkpoint is kept: correct these rows "
-            "and continue with `resume`, or start a new run with a lower learning rate."
+            "and continue with `resume`, or start a new run with a lower learning rate.",
+            "resume",
         )

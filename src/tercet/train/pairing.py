@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tercet.data.cache import Stored, cached, default_folder
+from tercet.data.cache import Stored, cached
 from tercet.errors import TercetError
-from tercet.infer.base import distinct
+from tercet.files import cache_folder
 from tercet.infer.engine import Engine
 from tercet.specs import PairsSpec
 from tercet.text.tokens import Pieces
@@ -31,7 +31,7 @@ def make_pairs(
     No pair joins a sentence with itself or with its copy. `engine` has the encoder as it is before
     training. Pairs of near ones are kept on disk, by content.
     """
-    kept, _ = distinct(texts)
+    kept, _ = texts.distinct()
     if len(kept) < 2:
         raise TercetError("`data.pairs` needs two different sentences or more.")
     first, second = _random(len(kept), spec.random, np.random.default_rng([spec.seed, 0]))
@@ -41,7 +41,7 @@ def make_pairs(
             near = _nearest(texts, kept, spec, engine=engine, listener=listener)
             return Stored({"pairs": np.stack(near)}, None)
 
-        stored = cached(default_folder().with_name("pairs"), _key(texts, spec, engine), make)
+        stored = cached(cache_folder("pairs"), _key(texts, spec, engine), make)
         near = stored.arrays["pairs"]
         first, second = np.concatenate([first, near[0]]), np.concatenate([second, near[1]])
     return kept[first], kept[second]

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
-from tercet.evaluate.results import score_of
 from tercet.evaluate.scaling import with_scalings
-from tercet.evaluate.tasks import score_tables
+from tercet.evaluate.scoring import score_of, score_tables
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
@@ -117,7 +116,8 @@ class Run:
         except OSError as error:
             where, why = error.filename or self.folder.path, error.strerror or error
             raise ArgumentError(
-                f"{where}: cannot be written ({why}); correct that and continue with `resume`."
+                f"{where}: cannot be written ({why}); correct that and continue with `resume`.",
+                "resume",
             ) from error
         except TercetError as error:
             if self.world.is_main:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tercet.errors import ArgumentError
+from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
 from tercet.train.metrics_log import open_metrics
 
@@ -28,34 +29,33 @@ class RunFolder:
     def check(self, *, resume: bool) -> None:
         """Refuse a folder that is not this run's own."""
         if self.path.exists() and not self.path.is_dir():
-            raise ArgumentError(f"{self.path}: is a file; `out` needs a folder.")
+            raise ArgumentError(f"{self.path}: is a file; `out` needs a folder.", "out")
         stored = self.path / _RECIPE
-        holds = self.path.is_dir() and any(path != self._aside for path in self.path.iterdir())
+        holds = self.path.is_dir() and not all(map(is_temporary, self.path.iterdir()))
         if resume and holds and not stored.is_file():
             raise ArgumentError(
-                f"{self.path}: holds files, but no run to resume; use another `out`."
+                f"{self.path}: holds files, but no run to resume; use another `out`.",
+                "out",
             )
         if not resume and holds:
             raise ArgumentError(
                 f"{self.path}: already holds files; use `resume` to continue the run in it, or "
-                "another `out`."
+                "another `out`.",
+                "resume",
+                "out",
             )
         if resume and stored.is_file() and Recipe.load(stored) != self._recipe:
             raise ArgumentError(
                 f"{stored}: the run was started with another recipe; use that one, with the same "
-                "`changes`, or start a new run without `resume`."
+                "`changes`, or start a new run without `resume`.",
+                "changes",
+                "resume",
             )
-
-    @property
-    def _aside(self) -> Path:
-        """Where the recipe is written before it is renamed; a kill may leave it behind."""
-        return self.path / f".{_RECIPE}.new"
 
     def open(self) -> None:
         """Make the folder and put the recipe into it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self._aside.write_text(self._recipe.to_toml(), "utf-8")
-        self._aside.rename(self.path / _RECIPE)
+        write_text(self.path / _RECIPE, self._recipe.to_toml())
 
     def open_metrics(self, *, length: int, is_main: bool) -> BinaryIO:
         """metrics.jsonl cut to a length; nothing on other processes than the main one."""
@@ -69,15 +69,11 @@ class RunFolder:
 
     def summary(self) -> dict[str, Any]:
         """The summary of a finished run."""
-        found: dict[str, Any] = json.loads((self.path / _SUMMARY).read_text("utf-8"))
-        return found
+        return read_json_object(self.path / _SUMMARY)
 
     def finish(self, summary: dict[str, Any], *, kept_steps: Sequence[int]) -> None:
         """Write the summary, which marks the run as finished."""
-        whole = {**summary, "stages": self._after_stages(kept_steps)}
-        aside = self.path / f".{_SUMMARY}.new"
-        aside.write_text(json.dumps(whole, indent=1), "utf-8")
-        aside.rename(self.path / _SUMMARY)
+        write_json(self.path / _SUMMARY, {**summary, "stages": self._after_stages(kept_steps)})
 
     def _after_stages(self, kept_steps: Sequence[int]) -> list[dict[str, Any]]:
         """The scores on dev of the weights that each stage left: what is forgotten, and when."""

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from tercet import weights
-from tercet.data.cache import Stored, cached, default_folder
+from tercet.data.cache import Stored, cached
 from tercet.errors import TercetError
+from tercet.files import cache_folder
 from tercet.infer.engine import Engine
 from tercet.model import Model, load
 from tercet.nn.fingerprint import fingerprint
@@ -79,7 +80,7 @@ class _Teacher:
 
     def _kept(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
         key = json.dumps([FORMAT, *self.key, *parts]).encode()
-        folder = default_folder().with_name("teachers")
+        folder = cache_folder("teachers")
         return cached(folder, hashlib.sha256(key).hexdigest(), make).arrays["given"]
 
 

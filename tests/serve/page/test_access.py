@@ -15,7 +15,7 @@ def test_everything_is_reached_by_keyboard(page: Any) -> None:
 
     page.open()
     page.press(Keys.TAB)
-    assert page.focused.text == "Skip to the page"
+    assert page.focused.text == "Skip to content"
     page.press(Keys.ENTER)
     assert page.focused.get_attribute("id") == "content"
     page.press(Keys.TAB)
@@ -27,13 +27,13 @@ def test_everything_is_reached_by_keyboard(page: Any) -> None:
     page.press(Keys.TAB, "A film. ")
     assert page.focused.get_attribute("id") == "sentences-text"
     page.press(Keys.TAB, Keys.ENTER)
-    assert page.done().endswith("sentences read.")
+    assert page.done().endswith("sentences classified.")
     page.press(Keys.TAB, Keys.ENTER)
     assert page.focused.get_attribute("id") == "sentences-text"
     page.press("A slow film.")
     page.focused.send_keys(Keys.CONTROL, Keys.ENTER)
     page.until(lambda: page.texts(".answer .shaded") == ["A slow film."])
-    assert page.done() == "1 sentence read."
+    assert page.done() == "1 sentence classified."
     page.press(Keys.TAB, Keys.TAB, Keys.TAB)
     assert page.focused.tag_name == "summary"
     page.press(Keys.ENTER)

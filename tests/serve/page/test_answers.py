@@ -32,7 +32,7 @@ def test_sentences_get_bars_with_names_and_percentages(
     page: Any, model: Model, lines: list[str]
 ) -> None:
     page.open("sentences").write("#sentences-text", "\n".join([*lines, "", "  "]))
-    assert page.run() == "5 sentences read."
+    assert page.run() == "5 sentences classified."
     expected = model.sentiment(lines)
     assert page.texts(".answer .shaded") == lines
     assert page.texts(".bars .name") == LABELS * len(lines)
@@ -63,7 +63,7 @@ def test_each_word_is_left_out_once_in_one_batch(page: Any, model: Model, lines:
     assert page.texts(".answer .word.against") == [word for word, carries in marked if not carries]
     largest = int(np.argmax(np.abs(parts)))
     figure = told[largest].partition(" ")[2]
-    assert f"“{words[largest][0]}” {figure}" in page.texts(".answer p.told")[0]
+    assert f"“{words[largest][0]}” {figure}" in page.texts(".answer p.summary")[0]
 
 
 def test_two_sentences_in_both_modes(page: Any, model: Model) -> None:
@@ -91,7 +91,7 @@ def test_a_list_becomes_a_table_its_closest_pairs_and_a_map(
     page: Any, model: Model, lines: list[str]
 ) -> None:
     page.open("list").write("#list-text", "\n".join(lines))
-    assert page.run() == "5 lines laid out."
+    assert page.run() == "5 lines analysed."
     vectors = model.embed(lines)
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -2)
@@ -148,7 +148,7 @@ def test_the_csv_holds_every_line_in_the_order_shown(
 
 def test_search_shows_the_rows_of_the_index(page: Any, index: Any) -> None:
     page.open("search")
-    assert page.run() == "Write a question first."
+    assert page.run() == "Enter a query first."
     page.write("#query", "a warm night")
     assert page.run() == "3 sentences found."
     hits = index.search(["a warm night"], top=10)[0]
@@ -177,7 +177,7 @@ def test_a_model_without_tasks_still_compares_and_maps(page: Any) -> None:
     assert page.run() == "Compared."
     assert page.texts(".results h3") == ["Vectors"]
     page.all("#tab-list")[0].click()
-    assert page.run() == "12 lines laid out."
+    assert page.run() == "12 lines analysed."
     assert len(page.all(".sentences thead th")) == 4
 
 

@@ -8,7 +8,7 @@ from typing import Any
 def test_requests_keep_to_the_servers_limits(page: Any, lines: list[str]) -> None:
     page.open("list", info="info.tercet.limits.inputs = 2;")
     page.write("#list-text", "\n".join(lines))
-    assert page.run() == "5 lines laid out."
+    assert page.run() == "5 lines analysed."
     sizes = [len(body["input"]) for body in page.asked("v1/embeddings")]
     sizes += [len(body["inputs"]) for body in page.asked("predict/")]
     assert sizes == [2, 2, 1] * 2
@@ -19,13 +19,13 @@ def test_a_refusal_is_shown_with_the_text_at_fault(page: Any, lines: list[str]) 
     refusal = '{ error: "Has 900 tokens, 64 are taken.", field: "inputs.1" }'
     page.open("sentences", answer=f'if (path !== "info") return [422, {refusal}];')
     page.write("#sentences-text", "\n".join(lines))
-    assert page.run() == f"Has 900 tokens, 64 are taken. It is the text: {lines[1]}"
+    assert page.run() == f"Has 900 tokens, 64 are taken. The text is: {lines[1]}"
     assert page.all(".status.failed")
 
 
 def test_a_long_text_is_cut_and_that_is_said(page: Any) -> None:
     page.open("sentences").write("#sentences-text", "long " * 80)
-    assert page.run() == "1 sentence read. Texts of more than 64 tokens were cut."
+    assert page.run() == "1 sentence classified. Texts of more than 64 tokens were cut."
 
 
 BUSY = '[429, { error: "The queue is full.", field: null }, { "Retry-After": "%d" }]'
@@ -35,9 +35,9 @@ def test_a_busy_server_is_asked_again(page: Any, lines: list[str]) -> None:
     once = f"if (before === 1) return {BUSY % 1};"
     page.open("sentences", answer=once).write("#sentences-text", lines[0])
     page.all("#panel-sentences button[type=submit]")[0].click()
-    page.until(lambda: page.status() == "The server is busy. It is asked again by itself, in 1 s.")
+    page.until(lambda: page.status() == "The server is busy. Retrying automatically in 1 s.")
     assert page.texts("#panel-sentences .seconds[aria-hidden]") == ["in 1 s."]
-    assert page.done() == "1 sentence read."
+    assert page.done() == "1 sentence classified."
 
 
 def test_waiting_for_a_busy_server_can_be_stopped(page: Any) -> None:
@@ -54,11 +54,11 @@ def test_a_server_that_is_gone_is_named_and_asked_again_later(page: Any, lines: 
     page.open("sentences").write("#sentences-text", lines[0])
     page.offline(True)
     assert page.run() == (
-        "The server is gone: see that tercet serve still runs. "
-        "Your text is kept: press Read to try again."
+        "The server is unreachable: check that tercet serve is running. "
+        "Your text is kept: press Predict to retry."
     )
     page.offline(False)
-    assert page.run() == "1 sentence read."
+    assert page.run() == "1 sentence classified."
 
 
 def test_a_key_is_asked_for_and_kept_in_memory(page: Any, lines: list[str]) -> None:
@@ -72,7 +72,7 @@ def test_a_key_is_asked_for_and_kept_in_memory(page: Any, lines: list[str]) -> N
     page.press("sesame", Keys.ENTER)
     page.until(lambda: page.all("[role=tab][aria-selected=true]"))
     page.write("#sentences-text", lines[0])
-    assert page.run() == "1 sentence read."
+    assert page.run() == "1 sentence classified."
     kept = """
         const stores = [{ ...localStorage }, { ...sessionStorage }, document.cookie];
         return JSON.stringify([...stores, location.href])"""

@@ -1,4 +1,4 @@
-"""The encoder as an ONNX graph, pooling and normalisation inside; needs the extra `onnx`."""
+"""The encoder as an ONNX graph, with pooling and normalisation; needs the extra `onnx`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from onnx import ModelProto, TensorProto
 from tercet.errors import TercetError
 from tercet.nn.encoder import Encoder
 from tercet.nn.onnx.graph import MICROSOFT, Graph
-from tercet.nn.onnx.outliers import Loudness
-from tercet.nn.pooling import Pooling
+from tercet.nn.onnx.outliers import Outliers
+from tercet.specs import Pooling
 
 Floats = NDArray[np.float32]
 
 
 def encoder_graph(
-    encoder: Encoder, *, pooling: Pooling, loudness: Sequence[Loudness] | None
+    encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
 ) -> ModelProto:
     """Token ids to vectors.
 
-    loudness: for int8, of each layer; None for fp32
-    Inputs: ids and, where the encoder knows them, types, int64 [rows, length]; lengths, int64
-    [rows]: the tokens of each row, which stand first in it. Outputs: vectors [rows, width], as
-    pooled, and embeddings [rows, width], of length 1.
+    outliers: for int8, one per layer; None for fp32
+    Inputs: ids and, where the encoder has token types, types, int64 [rows, length]; lengths, int64
+    [rows]: how many tokens each row starts with, before its padding. Outputs: vectors
+    [rows, width], as pooled, and embeddings [rows, width], of length 1.
     """
-    return _Writer(encoder, pooling=pooling, loudness=loudness).model()
+    config = encoder.config
+    if not config.architecture.onnx:
+        raise TercetError(
+            f"Encoders of the architecture `{config.model_type}` cannot be exported to ONNX yet."
+        )
+    return _Writer(encoder, pooling=pooling, outliers=outliers).model()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,8 @@ class _Shapes:
     """Values that all layers share.
 
     rows: [rows, length, width], flat: [-1, width]; as shapes
-    mask: which tokens see which, bool [rows, 1, length, length], or with a relative position bias
-        what is added to their scores, [rows, heads, length, length]
+    mask: which tokens attend to which, bool [rows, 1, length, length]; with a relative position
+        bias what is added to the scores, [rows, heads, length, length]
     """
 
     rows: str
@@ -47,7 +52,7 @@ class _Shapes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rounded:
-    """Hidden states in steps of 8 bits, the size of a step, and the step that stands for zero."""
+    """Hidden states as 8-bit steps, the size of a step, and the step that represents zero."""
 
     steps: str
     scale: str
@@ -56,11 +61,11 @@ class _Rounded:
 
 class _Writer:
     def __init__(
-        self, encoder: Encoder, *, pooling: Pooling, loudness: Sequence[Loudness] | None
+        self, encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
     ) -> None:
         self.config = encoder.config
         self.pooling = pooling
-        self.loudness = loudness
+        self.outliers = outliers
         self.state: dict[str, Floats] = {
             name: tensor.detach().float().cpu().numpy()
             for name, tensor in encoder.state_dict().items()
@@ -77,8 +82,8 @@ class _Writer:
         lengths = graph.input("lengths", "int64", ["rows"])
         shape = graph.add("Shape", ids)
         length = graph.add("Gather", shape, graph.integers(1))
-        zero, one = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
-        places = graph.add("Range", zero, graph.add("Squeeze", length), one)
+        start, step = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
+        places = graph.add("Range", start, graph.add("Squeeze", length), step)
         real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
         shapes = _Shapes(
             rows=graph.add("Concat", shape, graph.integers(width), axis=0),
@@ -98,7 +103,7 @@ class _Writer:
     def _embed(self, ids: str, types: str, length: str, shapes: _Shapes) -> str:
         graph, state = self.graph, self.state
         words = graph.add("Gather", graph.constant(state["embeddings.words.weight"]), ids)
-        table = state["embeddings.positions.weight"][self.config.first_position :]
+        table = state["embeddings.positions.weight"][self.config.architecture.first_position :]
         start = graph.integers(0)
         positions = graph.add("Slice", graph.constant(table), start, length, start)
         summed = graph.add("Add", words, positions)
@@ -123,8 +128,8 @@ class _Writer:
         mixed = graph.add("Reshape", mixed, shapes.flat)
         attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
         hidden = self._norm(f"{name}.attention_norm", attended)
-        given = self._feed_forward(index, hidden)
-        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", given, hidden))
+        added = self._feed_forward(index, hidden)
+        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", added, hidden))
 
     def _feed_forward(self, index: int, hidden: str) -> str:
         """[total, width] -> [total, width]."""
@@ -133,60 +138,58 @@ class _Writer:
             self.state[f"{name}.{part}"]
             for part in ("expand.weight", "expand.bias", "contract.weight", "contract.bias")
         )
-        if self.loudness is None:
-            bent = self._activate(self._linear(f"{name}.expand", hidden))
-            return self._linear(f"{name}.contract", bent)
-        heard = self.loudness[index]
-        # The loud neurons stand last: 8 bits read zeros there, and fp32 reads them by themselves.
-        order = np.append(np.setdiff1d(np.arange(len(wide)), heard.loud), heard.loud)
-        quiet = len(order) - len(heard.loud)
+        if self.outliers is None:
+            activated = self._activate(self._linear(f"{name}.expand", hidden))
+            return self._linear(f"{name}.contract", activated)
+        outliers = self.outliers[index]
+        # The outliers come last: the 8-bit product reads zeros there, an fp32 product reads them.
+        order = np.append(np.setdiff1d(np.arange(len(wide)), outliers.neurons), outliers.neurons)
+        usual = len(order) - len(outliers.neurons)
         (expanded,) = self._linears(hidden, [wide[order]], [wide_bias[order]])
-        bent = self._activate(expanded)
+        activated = self._activate(expanded)
         narrow = narrow[:, order]
-        weight = np.where(np.arange(len(order)) < quiet, narrow, np.float32(0))
-        given = self._product(self._rounded(bent, heard), weight, narrow_bias)
-        if not len(heard.loud):
-            return given
-        ends = map(self.graph.integers, (quiet, len(order), 1))
-        return self._gemm(self.graph.add("Slice", bent, *ends), narrow[:, quiet:], given)
-
-    def _gemm(self, hidden: str, weight: Floats, added: str) -> str:
-        return self.graph.add("Gemm", hidden, self.graph.constant(weight.T), added)
+        weight = np.where(np.arange(len(order)) < usual, narrow, np.float32(0))
+        product = self._product(self._rounded(activated, outliers), weight, narrow_bias)
+        if not len(outliers.neurons):
+            return product
+        ends = map(self.graph.integers, (usual, len(order), 1))
+        outlying = self.graph.add("Slice", activated, *ends)
+        return self.graph.add("Gemm", outlying, self.graph.constant(narrow[:, usual:].T), product)
 
     def _linear(self, name: str, hidden: str) -> str:
         weight, bias = (self.state[f"{name}.{part}"] for part in ("weight", "bias"))
-        (given,) = self._linears(hidden, [weight], [bias])
-        return given
+        (result,) = self._linears(hidden, [weight], [bias])
+        return result
 
     def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
-        """Linear layers that read the same; weights [outputs, inputs], biases [outputs] each."""
+        """Linear layers on the same input; weights [outputs, inputs], biases [outputs] each."""
         graph = self.graph
-        if self.loudness is None:
+        if self.outliers is None:
             return [
                 graph.linear(weight, bias, hidden)
                 for weight, bias in zip(weights, biases, strict=True)
             ]
-        read, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
-        rounded = _Rounded(steps=read, scale=scale, zero=zero)
+        steps, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
+        rounded = _Rounded(steps=steps, scale=scale, zero=zero)
         return [
             self._product(rounded, weight, bias)
             for weight, bias in zip(weights, biases, strict=True)
         ]
 
-    def _rounded(self, hidden: str, heard: Loudness) -> _Rounded:
+    def _rounded(self, hidden: str, outliers: Outliers) -> _Rounded:
         graph = self.graph
-        scale = graph.constant(np.array(heard.step, np.float32))
-        zero = graph.constant(np.array(heard.zero, np.uint8))
-        read = graph.add("QuantizeLinear", hidden, scale, zero)
-        return _Rounded(steps=read, scale=scale, zero=zero)
+        scale = graph.constant(np.array(outliers.step, np.float32))
+        zero = graph.constant(np.array(outliers.zero, np.uint8))
+        steps = graph.add("QuantizeLinear", hidden, scale, zero)
+        return _Rounded(steps=steps, scale=scale, zero=zero)
 
-    def _product(self, read: _Rounded, weight: Floats, bias: Floats) -> str:
+    def _product(self, hidden: _Rounded, weight: Floats, bias: Floats) -> str:
         """The product in 8 bits; weight [outputs, inputs], bias [outputs]."""
         graph = self.graph
         steps, scales = quantised(weight)
         inputs = [
-            *(read.steps, graph.constant(steps.T), read.scale, graph.constant(scales), read.zero),
-            *("", graph.constant(bias)),
+            *(hidden.steps, graph.constant(steps.T), hidden.scale, graph.constant(scales)),
+            *(hidden.zero, "", graph.constant(bias)),
         ]
         return graph.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
 
@@ -204,11 +207,11 @@ class _Writer:
     def _mask(self, real: str, places: str, shape: str) -> str:
         """real, bool [rows, length], and places [length] -> the mask of attention."""
         graph = self.graph
-        seen = graph.add("Unsqueeze", real, graph.integers(1, 2))
+        is_key = graph.add("Unsqueeze", real, graph.integers(1, 2))
         if self.buckets is None:
             rows, length = (graph.add("Gather", shape, graph.integers(i)) for i in (0, 1))
             square = graph.add("Concat", rows, graph.integers(1), length, length, axis=0)
-            return graph.add("Expand", seen, square)
+            return graph.add("Expand", is_key, square)
         distances = graph.add(
             "Sub",
             graph.add("Unsqueeze", places, graph.integers(0)),
@@ -220,7 +223,7 @@ class _Writer:
         )
         table = graph.constant(self.state["relative_bias.table.weight"])
         bias = graph.add("Transpose", graph.add("Gather", table, buckets), perm=[2, 0, 1])
-        return graph.add("Where", seen, bias, graph.number(-np.inf))
+        return graph.add("Where", is_key, bias, graph.number(-np.inf))
 
     def _pool(self, hidden: str, lengths: str, real: str) -> str:
         """hidden [rows, length, width] and real, bool [rows, length] -> [rows, width]."""
@@ -241,10 +244,10 @@ class _Writer:
             return graph.activation("tanh", graph.linear(weight, bias, first))
         real = graph.add("Unsqueeze", real, graph.integers(2))
         if self.pooling == "max":
-            kept = graph.add("Where", real, hidden, graph.number(-np.inf))
-            return graph.add("ReduceMax", kept, graph.integers(1), keepdims=0)
-        kept = graph.add("Where", real, hidden, graph.number(0.0))
-        summed = graph.add("ReduceSum", kept, graph.integers(1), keepdims=0)
+            masked = graph.add("Where", real, hidden, graph.number(-np.inf))
+            return graph.add("ReduceMax", masked, graph.integers(1), keepdims=0)
+        masked = graph.add("Where", real, hidden, graph.number(0.0))
+        summed = graph.add("ReduceSum", masked, graph.integers(1), keepdims=0)
         counts = graph.add(
             "Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), graph.integers(1)
         )

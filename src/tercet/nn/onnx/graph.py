@@ -13,7 +13,7 @@ from tercet.errors import TercetError
 
 # Attention is an operator from here on.
 OPSET = 23
-# The version of the file's own layout that goes with the opset.
+# The version of the file format that goes with the opset.
 IR_VERSION = 11
 MICROSOFT = "com.microsoft"
 TYPES = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
@@ -30,7 +30,7 @@ Shape = Sequence[int | str]
 
 
 class Graph:
-    """Nodes and constants, each named as it is added; values are known by their names."""
+    """Nodes and constants, each named when it is added; a value is referred to by its name."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -44,7 +44,7 @@ class Graph:
         return name
 
     def output(self, name: str, value: str, shape: Shape) -> None:
-        """Give a float32 value to the caller under a name."""
+        """Declare a float32 value as an output under a name."""
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
 
@@ -54,7 +54,7 @@ class Graph:
         return name
 
     def integers(self, *values: int) -> str:
-        """An int64 constant [values]; the same one for the same values."""
+        """An int64 constant [values], shared by equal values."""
         if values not in self._integers:
             self._integers[values] = self.constant(np.array(values, np.int64))
         return self._integers[values]
@@ -64,14 +64,14 @@ class Graph:
         return self.constant(np.array([value], np.float32))
 
     def add(self, kind: str, *inputs: str, domain: str = "", **options: Any) -> str:
-        """Add a node that gives one value."""
+        """Add a node with one output."""
         (value,) = self.split(kind, *inputs, count=1, domain=domain, **options)
         return value
 
     def split(
         self, kind: str, *inputs: str, count: int, domain: str = "", **options: Any
     ) -> list[str]:
-        """Add a node that gives several values."""
+        """Add a node with several outputs."""
         name = f"{kind}{len(self._nodes)}"
         values = [f"{name}.{index}" for index in range(count)]
         self._nodes.append(
@@ -100,8 +100,8 @@ class Graph:
         norms = self.add("Where", is_zero, self.number(np.inf), norms)
         return self.add("Div", vectors, norms)
 
-    def model(self, name: str, **facts: object) -> ModelProto:
-        """The whole model; facts are kept beside it as text."""
+    def model(self, name: str, **properties: object) -> ModelProto:
+        """The whole model; properties are stored in it as text."""
         graph = helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, initializer=self._constants
         )
@@ -109,5 +109,5 @@ class Graph:
         model = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="tercet"
         )
-        helper.set_model_props(model, {key: str(fact) for key, fact in facts.items()})
+        helper.set_model_props(model, {key: str(value) for key, value in properties.items()})
         return model

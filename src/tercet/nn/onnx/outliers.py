@@ -1,8 +1,8 @@
-"""How loudly the neurons of an encoder answer, which 8 bits need to know.
+"""The outlier neurons of an encoder, which 8-bit export keeps in fp32.
 
-A few neurons of each feed-forward part answer dozens of times as loudly as the rest, whatever the
-sentence. One step of 8 bits would have to be that much larger for all; apart, they cost little.
-What the rest answer has the same extremes in all sentences, so its step is chosen beforehand.
+A few neurons of each feed-forward part answer dozens of times as strongly as the rest, whatever the
+sentence. One 8-bit step for all would have to be that much larger; kept apart, they cost little.
+The answers of the rest have the same extremes in all sentences, so their step is chosen at export.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder, FeedForward
 from tercet.text.tokenizer import Tokenizer
 
-# One neuron of so many is kept apart.
+# One neuron in this many is an outlier.
 SHARE = 192
 SENTENCES = 128
 TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Loudness:
-    """Of the feed-forward neurons of a layer.
+class Outliers:
+    """The outliers among the feed-forward neurons of a layer.
 
-    loud: those that stay in fp32, int64 [neurons]
-    step: the size of one of 256 steps that what the others answer is rounded to
-    zero: the step that stands for 0
+    neurons: those that stay in fp32, int64 [neurons]
+    step: the size of one of the 256 steps to which the answers of the others are rounded
+    zero: the step that represents 0
     """
 
-    loud: NDArray[np.int64]
+    neurons: NDArray[np.int64]
     step: float
     zero: int
 
 
-def loudness(encoder: Encoder, tokenizer: Tokenizer) -> list[Loudness]:
-    """Of each layer, as heard on the project's own sentences."""
+def find_outliers(encoder: Encoder, tokenizer: Tokenizer) -> list[Outliers]:
+    """The outliers of each layer, measured on the project's own sentences."""
     texts = _sentences()
     tokens = tokenizer.encode(texts, max_tokens=min(TOKENS, encoder.config.max_tokens))
-    heard: list[tuple[Tensor, Tensor]] = []
+    ranges: list[tuple[Tensor, Tensor]] = []
     hooks = [
-        layer.get_submodule("feed_forward").register_forward_pre_hook(partial(_listen, heard))
+        layer.get_submodule("feed_forward").register_forward_pre_hook(partial(_measure, ranges))
         for layer in encoder.layers
     ]
     try:
@@ -58,23 +58,23 @@ def loudness(encoder: Encoder, tokenizer: Tokenizer) -> list[Loudness]:
     finally:
         for hook in hooks:
             hook.remove()
-    return [_judge(low.cpu().numpy(), high.cpu().numpy()) for low, high in heard]
+    return [_outliers(low.cpu().numpy(), high.cpu().numpy()) for low, high in ranges]
 
 
-def _listen(
-    heard: list[tuple[Tensor, Tensor]], part: FeedForward, given: tuple[Tensor, ...]
+def _measure(
+    ranges: list[tuple[Tensor, Tensor]], part: FeedForward, inputs: tuple[Tensor, ...]
 ) -> None:
-    low, high = part.neurons(given[0]).float().aminmax(dim=0)
-    heard.append((low, high))
+    low, high = part.neurons(inputs[0]).float().aminmax(dim=0)
+    ranges.append((low, high))
 
 
-def _judge(low: NDArray[np.float32], high: NDArray[np.float32]) -> Loudness:
-    """low, high: the least and the greatest that each neuron answered, [neurons]."""
+def _outliers(low: NDArray[np.float32], high: NDArray[np.float32]) -> Outliers:
+    """low, high: the least and greatest answer of each neuron, [neurons]."""
     order = np.argsort(np.maximum(high, -low), kind="stable")
-    rest, loud = np.split(order, [len(order) - len(order) // SHARE])
-    least, greatest = min(float(low[rest].min()), 0.0), max(float(high[rest].max()), 0.0)
+    usual, outlying = np.split(order, [len(order) - len(order) // SHARE])
+    least, greatest = min(float(low[usual].min()), 0.0), max(float(high[usual].max()), 0.0)
     step = (greatest - least) / 255 or 1.0
-    return Loudness(np.sort(loud), step, round(-least / step))
+    return Outliers(np.sort(outlying), step, round(-least / step))
 
 
 def _sentences() -> list[str]:

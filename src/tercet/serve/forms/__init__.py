@@ -1,1 +1,1 @@
-"""The forms that clients speak: one file a family."""
+"""The HTTP interfaces: one file per family of endpoints."""

@@ -1,4 +1,4 @@
-"""What probes and Prometheus ask."""
+"""Health checks and metrics."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class State(BaseModel):
 
 READY: dict[int | str, dict[str, Any]] = {
     200: {"model": State},
-    503: {"model": State, "description": "Going down."},
+    503: {"model": State, "description": "Shutting down."},
 }
 
 
 @router.get("/health", responses=READY)
 @router.get("/health/ready", responses=READY)
 async def ready(request: Request) -> Response:
-    """Whether requests should be sent here."""
+    """Whether the server accepts requests."""
     draining = request.app.state.gate.draining
     body = to_json({"status": "draining" if draining else "ready"})
     return Response(body, status_code=503 if draining else 200, media_type="application/json")
@@ -34,12 +34,12 @@ async def ready(request: Request) -> Response:
 
 @router.get("/health/live", responses={200: {"model": State}})
 async def live() -> Response:
-    """Whether the server is alive at all."""
+    """Whether the server is alive."""
     return answer({"status": "live"})
 
 
 METRICS = responses(None, reads=False)
-METRICS[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Figures"}
+METRICS[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}
 
 
 @router.get("/metrics", responses=METRICS, response_class=Response)

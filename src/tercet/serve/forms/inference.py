@@ -1,4 +1,4 @@
-"""The form of text-embeddings-inference: embed, rerank, similarity, info."""
+"""The interface of text-embeddings-inference: embed, rerank, similarity, info."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 import tercet
-from tercet.infer.base import join
 from tercet.model import Floats
+from tercet.search.rerank import pair_scores, ranking_task
 from tercet.serve.exchange import (
     ForeignBody,
     Texts,
@@ -19,23 +19,22 @@ from tercet.serve.exchange import (
     Truncate,
     Whole,
     answer,
-    asked,
     body_of,
+    input_options,
     numbers,
     read,
     responses,
     write,
 )
 from tercet.serve.forms import search
-from tercet.serve.service import Asked, Service
-from tercet.text.tokens import Pieces
+from tercet.serve.service import InputOptions, Service
 
 router = APIRouter(tags=["text-embeddings-inference"])
 
 Direction = Annotated[
-    Literal["right", "Right"], Field(description="Inputs are cut at their end only.")
+    Literal["right", "Right"], Field(description="Inputs are only cut at the end.")
 ]
-NoPrompt = Annotated[None, Field(description="The models here know no prompts.")]
+NoPrompt = Annotated[None, Field(description="Prompts are not supported.")]
 
 
 class EmbedBody(ForeignBody):
@@ -90,34 +89,38 @@ async def embed(request: Request) -> Response:
     service: Service = request.app.state.service
     service.check_width(body.dimensions)
     pieces = await service.input_pieces(body.inputs, "inputs")
-    taken = asked(request, "inputs", body.truncate)
-    vectors = await service.vectors(pieces, taken, width=body.dimensions, normalize=body.normalize)
+    options = input_options(request, "inputs", body.truncate)
+    vectors = await service.vectors(
+        pieces, options, width=body.dimensions, normalize=body.normalize
+    )
     return await write(vectors, lambda: b"[" + b",".join(map(numbers, vectors)) + b"]")
 
 
 @router.post("/similarity", openapi_extra=body_of(SimilarityBody), responses=responses(Cosines))
 async def similarity(request: Request) -> Response:
-    """The cosine of one sentence's vector with those of others."""
+    """The cosine of a sentence's vector with those of others."""
     body = await read(request, SimilarityBody)
     service: Service = request.app.state.service
     sentences = body.inputs.sentences
     service.check_count(len(sentences), "inputs.sentences")
     truncate = body.parameters.truncate if body.parameters is not None else None
-    taken = asked(request, "inputs.sentences", truncate)
-    return answer((await _cosines(service, body.inputs.source_sentence, sentences, taken)).tolist())
+    options = input_options(request, "inputs.sentences", truncate)
+    return answer(
+        (await _cosines(service, body.inputs.source_sentence, sentences, options)).tolist()
+    )
 
 
 @router.post("/rerank", openapi_extra=body_of(RerankBody), responses=responses(Ranks))
 async def rerank(request: Request) -> Response:
-    """Texts by how near they are to a query, the nearest first."""
+    """Texts ranked by their similarity to a query, the nearest first."""
     body = await read(request, RerankBody)
     service: Service = request.app.state.service
     service.check_count(len(body.texts), "texts")
-    taken = asked(request, "texts", body.truncate)
-    scores = await _scores(service, body, taken)
+    options = input_options(request, "texts", body.truncate)
+    scores = await _scores(service, body, options)
     order = np.argsort(-scores, kind="stable").tolist()
-    given = scores.tolist()
-    ranks: list[dict[str, Any]] = [{"index": i, "score": given[i]} for i in order]
+    values = scores.tolist()
+    ranks: list[dict[str, Any]] = [{"index": i, "score": values[i]} for i in order]
     if body.return_text:
         ranks = [{**rank, "text": body.texts[rank["index"]]} for rank in ranks]
     return answer(ranks)
@@ -131,7 +134,7 @@ async def info(request: Request) -> Response:
 
 
 def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
-    """The fields of text-embeddings-inference, and ours beside them."""
+    """The fields of text-embeddings-inference, and Tercet's own."""
     model, limits = service.model, service.limits
     tasks = {
         name: {
@@ -143,7 +146,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         for name, task in model.tasks.items()
     }
     return {
-        "model_id": service.name,
+        "model_id": model.name,
         "model_sha": None,
         "model_dtype": "float32",
         "model_type": {"embedding": {"pooling": model.info.pooling}},
@@ -161,51 +164,32 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "tasks": tasks,
-            "rerank": ranking_task(service) or "cosine",
+            "rerank": ranking_task(model) or "cosine",
             "limits": asdict(limits),
             "index": index,
         },
     }
 
 
-def ranking_task(service: Service) -> str | None:
-    """The task whose predictions rank texts; None where the cosine has to."""
-    tasks = service.model.tasks
-    if "similarity" in tasks and tasks["similarity"].range is not None:
-        return "similarity"
-    labels = tasks["paraphrase"].labels if "paraphrase" in tasks else None
-    return "paraphrase" if labels is not None and len(labels) == 2 else None
-
-
-async def _scores(service: Service, body: RerankBody, taken: Asked) -> Floats:
-    """How near each text is, float32 [n]: from 0 to 1, or raw as the head gives it."""
-    task = ranking_task(service)
+async def _scores(service: Service, body: RerankBody, options: InputOptions) -> Floats:
+    """The score of each text, float32 [n]: from 0 to 1, or raw as the head predicts it."""
+    task = ranking_task(service.model)
     if task is None:
-        cosines = await _cosines(service, body.query, body.texts, taken)
+        cosines = await _cosines(service, body.query, body.texts, options)
         return cosines if body.raw_scores else (cosines + np.float32(1)) / np.float32(2)
     mode = service.model.resolve_mode(task)
     query, texts = [await service.pieces([body.query]), await service.pieces(body.texts)]
-    columns = [_repeat(query, len(texts)), texts]
-    found = await service.predictions(task, mode, columns, taken)
-    grades = service.model.tasks[task].range
-    if grades is None:
-        return found if found.ndim == 1 else found[:, 1]
-    low, high = grades
-    return found if body.raw_scores else ((found - low) / (high - low)).astype(np.float32)
+    columns = [query.repeat(len(texts)), texts]
+    predicted = await service.predictions(task, mode, columns, options)
+    spec = service.model.tasks[task]
+    if body.raw_scores and spec.range is not None:
+        return predicted
+    return pair_scores(spec, predicted)
 
 
-async def _cosines(service: Service, text: str, others: list[str], taken: Asked) -> Floats:
-    """Cosines of one text with others, float32 [n]."""
-    pieces = join(await service.pieces(others), await service.pieces([text]))
-    vectors = await service.vectors(pieces, taken)
+async def _cosines(service: Service, text: str, others: list[str], options: InputOptions) -> Floats:
+    """Cosines of a text with others, float32 [n]."""
+    pieces = await service.pieces([*others, text])
+    vectors = await service.vectors(pieces, options)
     cosines: Floats = vectors[:-1] @ vectors[-1]
     return cosines
-
-
-def _repeat(one: Pieces, count: int) -> Pieces:
-    """A single text, `count` times."""
-    return Pieces(
-        ids=np.tile(one.ids, count),
-        offsets=np.arange(count + 1) * len(one.ids),
-        lengths=np.repeat(one.lengths, count),
-    )

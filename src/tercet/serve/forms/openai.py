@@ -1,4 +1,4 @@
-"""OpenAI's form: embeddings and the list of models."""
+"""The interface of OpenAI: embeddings and the list of models."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tercet.serve.exchange import (
     TextsOrIds,
     Whole,
     answer,
-    asked,
     body_of,
+    input_options,
     numbers,
     read,
     responses,
@@ -49,7 +49,7 @@ class Usage(BaseModel):
     total_tokens: int
 
 
-class Embeddings(BaseModel):
+class EmbeddingList(BaseModel):
     object: Literal["list"]
     data: list[Embedding]
     model: str
@@ -82,38 +82,38 @@ class Errors(BaseModel):
 
 
 @router.post(
-    "/embeddings", openapi_extra=body_of(EmbeddingsBody), responses=responses(Embeddings, Errors)
+    "/embeddings", openapi_extra=body_of(EmbeddingsBody), responses=responses(EmbeddingList, Errors)
 )
 async def embeddings(request: Request) -> Response:
     """The vector of each input, of length 1."""
     body = await read(request, EmbeddingsBody)
     service: Service = request.app.state.service
-    if body.model != service.name:
+    if body.model not in service.names:
         raise RefusalError(
             404,
-            f"`model` is {shown(body.model)}; this server has {service.name!r}.",
+            f"`model` is {shown(body.model)}; this server has {service.model.name!r}.",
             field="model",
             code="model_not_found",
         )
     service.check_width(body.dimensions)
     pieces = await service.input_pieces(body.input, "input")
-    taken = asked(request, "input", None)
-    vectors = await service.vectors(pieces, taken, width=body.dimensions)
-    tokens, form = taken.facts.tokens, body.encoding_format
-    return await write(vectors, lambda: _content(vectors, service.name, tokens, form=form))
+    options = input_options(request, "input", None)
+    vectors = await service.vectors(pieces, options, width=body.dimensions)
+    tokens, encoding = options.counts.tokens, body.encoding_format
+    return await write(vectors, lambda: _content(vectors, body.model, tokens, encoding=encoding))
 
 
 @router.get("/models", responses=responses(ServedModels, Errors, reads=False))
 async def models(request: Request) -> Response:
-    """The one model that this server has."""
-    name = request.app.state.service.name
+    """The model of this server."""
+    name = request.app.state.service.model.name
     served = {"id": name, "object": "model", "created": STARTED, "owned_by": "tercet"}
     return answer({"object": "list", "data": [served]})
 
 
-def _content(vectors: Floats, model: str, tokens: int, *, form: str) -> bytes:
-    """The answer, laid together by hand: a vector is most of it."""
-    rows = [_base64(row) if form == "base64" else numbers(row) for row in vectors]
+def _content(vectors: Floats, model: str, tokens: int, *, encoding: str) -> bytes:
+    """The answer, assembled by hand: most of it is vectors."""
+    rows = [_base64(row) if encoding == "base64" else numbers(row) for row in vectors]
     entries = b",".join(
         b'{"object":"embedding","index":%d,"embedding":%s}' % entry for entry in enumerate(rows)
     )

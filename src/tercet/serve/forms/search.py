@@ -1,75 +1,145 @@
-"""Our own form: the rows of an index that are nearest to a query."""
+"""Tercet's own interface: the rows of an index that are nearest to a query."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from tercet.errors import ArgumentError
+from tercet.search.rerank import (
+    CANNOT_RERANK,
+    pair_scores,
+    ranking_task,
+    rerank_pairs,
+    reranked,
+)
 from tercet.serve.exchange import (
     Body,
     TextOrTexts,
     Truncate,
     Whole,
     answer,
-    asked,
     body_of,
+    input_options,
     read,
     responses,
 )
 from tercet.serve.refusal import RefusalError
-from tercet.serve.service import Service
+from tercet.serve.service import InputOptions, Service
 
 if TYPE_CHECKING:
-    from tercet.search.index import Hit, Index
+    from tercet.search.hits import Hit
+    from tercet.search.index import Index
 
 router = APIRouter(tags=["search"])
 
 
 class SearchBody(Body):
     query: TextOrTexts
-    top: Annotated[int, Field(ge=1, le=1000), Whole] = 10
+    top: Annotated[int, Field(ge=1, le=1000, description="Rows per query."), Whole] = 10
+    where: Annotated[
+        str | None,
+        Field(max_length=4096, description="A condition on columns, in SQL: `price > 3`."),
+    ] = None
+    rerank: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1000,
+            description="The number of nearest rows per query that the cross mode scores too; "
+            "they are ordered by the sum of both scores.",
+        ),
+        Whole,
+    ] = 0
     truncate: Truncate = None
 
 
-class Row(BaseModel):
-    """A row of the index with all its columns; the score is the cosine with the query."""
+class FoundRow(BaseModel):
+    """A row of the index with all its columns.
+
+    `score` is the cosine with the query; `cross`, from 0 to 1, is the score of the cross mode.
+    """
 
     model_config = ConfigDict(extra="allow")
 
     id: str
     text: str
     score: float
+    cross: float | None = None
 
 
-class Rows(BaseModel):
-    results: list[list[Row]]
+class SearchAnswer(BaseModel):
+    results: list[list[FoundRow]]
 
 
-@router.post("/search", openapi_extra=body_of(SearchBody), responses=responses(Rows))
+@router.post("/search", openapi_extra=body_of(SearchBody), responses=responses(SearchAnswer))
 async def search(request: Request) -> Response:
     """The rows of the index that are nearest to each query, the nearest first."""
     body = await read(request, SearchBody)
     service: Service = request.app.state.service
     index: Index | None = request.app.state.index
     if index is None:
-        raise RefusalError(404, "This server has no index; start it with --index FOLDER.")
+        raise RefusalError(404, "This server has no index.")
     queries = [body.query] if isinstance(body.query, str) else body.query
     service.check_count(len(queries), "query")
-    pieces = await service.pieces(queries)
-    vectors = await service.vectors(pieces, asked(request, "query", body.truncate))
-    found = await asyncio.to_thread(index.nearest, vectors, top=body.top)
-    return answer({"results": [[_row(hit) for hit in hits] for hits in found]})
+    _check_rerank(service, len(queries), body.rerank)
+    options = input_options(request, "query", body.truncate)
+    vectors = await service.vectors(await service.pieces(queries), options)
+    count = max(body.top, body.rerank)
+    try:
+        hits = await asyncio.to_thread(index.nearest, vectors, top=count, where=body.where)
+    except ArgumentError as error:
+        raise RefusalError(422, str(error), field="where") from error
+    if body.rerank:
+        hits = await _rerank(service, queries, hits, body.rerank, options)
+    return answer({"results": [[_row(hit) for hit in found[: body.top]] for found in hits]})
 
 
 def about(index: Index | None) -> dict[str, Any] | None:
-    """What /info tells of the index."""
+    """The index in /info."""
     if index is None:
         return None
     return {"name": index.folder.rstrip("/").rpartition("/")[2], "rows": index.count()}
 
 
+def _check_rerank(service: Service, queries: int, count: int) -> None:
+    if not count:
+        return
+    if ranking_task(service.model, mode="cross") is None:
+        raise RefusalError(422, CANNOT_RERANK, field="rerank")
+    limit = service.limits.inputs
+    if queries * count > limit:
+        raise RefusalError(
+            413,
+            f"`rerank` needs {queries * count} pairs; a request may have {limit}.",
+            field="rerank",
+        )
+
+
+async def _rerank(
+    service: Service,
+    queries: Sequence[str],
+    hits: Sequence[Sequence[Hit]],
+    count: int,
+    options: InputOptions,
+) -> list[list[Hit]]:
+    task = ranking_task(service.model, mode="cross")
+    pairs = rerank_pairs(queries, hits, count)
+    if task is None or not pairs:
+        return [list(found) for found in hits]
+    columns = [await service.pieces(side) for side in zip(*pairs, strict=True)]
+    # The client cannot shorten the texts of the index.
+    options = replace(options, truncate=True)
+    predicted = await service.predictions(task, "cross", columns, options)
+    scores = pair_scores(service.model.tasks[task], predicted)
+    return reranked(hits, scores.tolist(), count)
+
+
 def _row(hit: Hit) -> dict[str, Any]:
-    return {**hit.columns, "id": hit.id, "text": hit.text, "score": hit.score}
+    row = {**hit.columns, "id": hit.id, "text": hit.text, "score": hit.score}
+    return row if hit.cross is None else {**row, "cross": hit.cross}

@@ -1,13 +1,13 @@
-"""Our own form: sentiment, paraphrase, similarity and any other task, in both modes."""
+"""Tercet's own interface: sentiment, paraphrase, similarity and any other task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
 from tercet.serve.exchange import (
@@ -18,16 +18,24 @@ from tercet.serve.exchange import (
     TextsOrPairs,
     Truncate,
     answer,
-    asked,
     body_of,
+    input_options,
     read,
     responses,
 )
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.service import Facts, Service
+from tercet.serve.service import RequestCounts, Service
 from tercet.specs import Mode, TaskSpec
 
 router = APIRouter(tags=["tasks"])
+
+OptionalMode = Annotated[
+    PairMode | None,
+    Field(
+        description="`cross` reads a pair jointly, `bi` compares vectors; default: the most "
+        "accurate available."
+    ),
+]
 
 
 class SentimentBody(Body):
@@ -37,14 +45,13 @@ class SentimentBody(Body):
 
 class PairsBody(Body):
     pairs: Pairs
-    mode: PairMode | None = None
-    """`cross` reads a pair jointly, `bi` compares vectors; the most exact there is when left out"""
+    mode: OptionalMode = None
     truncate: Truncate = None
 
 
 class PredictBody(Body):
     inputs: TextsOrPairs
-    mode: PairMode | None = None
+    mode: OptionalMode = None
     truncate: Truncate = None
 
 
@@ -77,66 +84,72 @@ class Predicted(BaseModel):
 
 @router.post("/sentiment", openapi_extra=body_of(SentimentBody), responses=responses(Classified))
 async def sentiment(request: Request) -> Response:
-    """The likeliest class of each text, by the task `sentiment`."""
+    """The most likely class of each text by the task `sentiment`."""
     body = await read(request, SentimentBody)
     labels = _spec(request, "sentiment").labels
     if labels is None:
-        raise RefusalError(404, "The task `sentiment` of this model has grades: ask /predict.")
+        raise RefusalError(404, "The task `sentiment` of this model has grades: use /predict.")
     texts = [body.texts] if isinstance(body.texts, str) else body.texts
-    found = await _predict(request, "sentiment", texts, "texts", truncate=body.truncate)
-    return found.answer(_classes(found.values, labels))
+    predictions = await _predict(request, "sentiment", texts, "texts", truncate=body.truncate)
+    return predictions.answer(_classes(predictions.values, labels))
 
 
 @router.post("/paraphrase", openapi_extra=body_of(PairsBody), responses=responses(Graded))
 async def paraphrase(request: Request) -> Response:
-    """The probability that the two texts of each pair say the same."""
+    """The probability that the two texts of each pair mean the same."""
     body = await read(request, PairsBody)
     labels = _spec(request, "paraphrase").labels
     if labels is None or len(labels) != 2:
-        raise RefusalError(404, "The task `paraphrase` has not just two classes: ask /predict.")
-    found = await _predict(
+        raise RefusalError(404, "The task `paraphrase` does not have two classes: use /predict.")
+    predictions = await _predict(
         request, "paraphrase", body.pairs, "pairs", mode=body.mode, truncate=body.truncate
     )
-    return found.answer((found.values if found.values.ndim == 1 else found.values[:, 1]).tolist())
+    return predictions.answer(
+        (predictions.values if predictions.values.ndim == 1 else predictions.values[:, 1]).tolist()
+    )
 
 
 @router.post("/similarity/pairs", openapi_extra=body_of(PairsBody), responses=responses(Graded))
 async def similarity(request: Request) -> Response:
-    """How near in meaning the two texts of each pair are, from 0 to 5."""
+    """How similar in meaning the two texts of each pair are, from 0 to 5."""
     body = await read(request, PairsBody)
     grades = _spec(request, "similarity").range
     if grades is None:
-        raise RefusalError(404, "The task `similarity` of this model has classes: ask /predict.")
-    found = await _predict(
+        raise RefusalError(404, "The task `similarity` of this model has classes: use /predict.")
+    predictions = await _predict(
         request, "similarity", body.pairs, "pairs", mode=body.mode, truncate=body.truncate
     )
     low, high = grades
-    return found.answer(((found.values - low) * (SIMILARITY_SCALE / (high - low))).tolist())
+    return predictions.answer(
+        ((predictions.values - low) * (SIMILARITY_SCALE / (high - low))).tolist()
+    )
 
 
 @router.post("/predict/{task}", openapi_extra=body_of(PredictBody), responses=responses(Predicted))
 async def predict(request: Request, task: str) -> Response:
-    """The classes, or the grades, that any task of the model gives to texts or pairs."""
+    """The classes or grades of texts or pairs by any task of the model."""
     body = await read(request, PredictBody)
     labels = _spec(request, task).labels
-    found = await _predict(
+    predictions = await _predict(
         request, task, body.inputs, "inputs", mode=body.mode, truncate=body.truncate
     )
-    return found.answer(found.values.tolist() if labels is None else _classes(found.values, labels))
+    return predictions.answer(
+        predictions.values.tolist() if labels is None else _classes(predictions.values, labels)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Predictions of a request, before they take the form of its answer."""
+class Predictions:
+    """The predictions for a request."""
 
     task: str
     mode: Mode
-    facts: Facts
+    counts: RequestCounts
     values: Floats
 
     def answer(self, results: list[Any]) -> Response:
-        facts = {"task": self.task, "mode": self.mode, "truncated": self.facts.truncated}
-        return answer({**facts, "results": results})
+        fields = {"task": self.task, "mode": self.mode, "truncated": self.counts.truncated}
+        return answer({**fields, "results": results})
 
 
 async def _predict(
@@ -147,7 +160,7 @@ async def _predict(
     *,
     mode: PairMode | None = None,
     truncate: bool | None,
-) -> Found:
+) -> Predictions:
     service: Service = request.app.state.service
     resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
@@ -160,9 +173,9 @@ async def _predict(
         )
     sides = [inputs] if resolved == "single" else zip(*inputs, strict=True)
     columns = [await service.pieces(cast(Sequence[str], side)) for side in sides]
-    taken = asked(request, field, truncate)
-    values = await service.predictions(task, resolved, columns, taken)
-    return Found(task, resolved, taken.facts, values)
+    options = input_options(request, field, truncate)
+    values = await service.predictions(task, resolved, columns, options)
+    return Predictions(task, resolved, options.counts, values)
 
 
 def _spec(request: Request, task: str) -> TaskSpec:

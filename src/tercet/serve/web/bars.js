@@ -1,9 +1,9 @@
-// Predictions drawn: probabilities of classes as bars, a grade as a place on its scale.
+// Predictions as charts: bars for class probabilities, a scale for a grade.
 
 import { make } from "./dom.js";
 import { decimal, percent } from "./format.js";
 
-/** Bars with names and percentages; the likeliest class stands out. */
+/** Bars with names and percentages; the most likely class is highlighted. */
 export function classBars(labels, probabilities) {
   const best = likeliest(probabilities);
   const rows = labels.map((label, place) => {

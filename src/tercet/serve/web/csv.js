@@ -1,4 +1,4 @@
-// Tables as CSV, as RFC 4180 has it.
+// Tables as CSV by RFC 4180.
 
 import { make } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers as text.
 
 const NARROW_SPACE = "\u202f";
 const MINUS = "\u2212";
@@ -21,7 +21,7 @@ export function count(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** With a large first letter. */
+/** With a capital first letter. */
 export function title(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,10 +1,10 @@
-// A form that sends work to the server: runs it, stops it, and says how it goes.
+// A form that sends work to the server: runs it, stops it, and shows its progress.
 
 import { find } from "./dom.js";
 import { title } from "./format.js";
 import { Refused, Unanswered } from "./server.js";
 
-/** work: an async function of a watch, which goes along to the server; gives the last word */
+/** work: an async function of a watch, which is passed to the server; returns the final status */
 export function startJob(form, work) {
   const button = find("button[type=submit]", form);
   const name = button.textContent;
@@ -51,7 +51,7 @@ function makeVoice(status) {
   const seconds = find(".seconds", status);
   const show = (text, kind = "", left = "") => {
     status.className = `status ${kind}`.trim();
-    // The same words again would be announced again.
+    // Setting the same text again would announce it again.
     if (said.textContent !== text) said.textContent = text;
     seconds.textContent = left;
   };
@@ -59,14 +59,14 @@ function makeVoice(status) {
     say: (text) => show(text),
     fail: (text) => show(text, "failed"),
     progress: (what, done, total) => show(`${title(what)}: ${done} of ${total}.`),
-    waiting: (left) => show("The server is busy. It is asked again by itself,", "busy", `in ${left} s.`),
+    waiting: (left) => show("The server is busy. Retrying automatically", "busy", `in ${left} s.`),
   };
 }
 
 function explain(error, name) {
   if (error.name === "AbortError") return "Stopped.";
   if (error instanceof Refused) return error.message;
-  if (error instanceof Unanswered) return `${error.message} Your text is kept: press ${name} to try again.`;
+  if (error instanceof Unanswered) return `${error.message} Your text is kept: press ${name} to retry.`;
   console.error(error);
-  return "The page itself failed; the browser's console says why.";
+  return "The page failed; see the browser's console.";
 }

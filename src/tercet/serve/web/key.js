@@ -1,12 +1,12 @@
-// Asks for the API key; it stays in memory.
+// Asks for the API key, which stays in memory.
 
 import { find } from "./dom.js";
 
-/** refused: whether a key was given before; gives the key, or null. */
+/** refused: whether an earlier key was refused; returns the key, or null. */
 export function askForKey(refused) {
   const dialog = find("#key");
   const field = find("input", dialog);
-  find("#key-title").textContent = refused ? "That key was refused" : "This server asks for a key";
+  find("#key-title").textContent = refused ? "That key was refused" : "This server needs a key";
   field.value = "";
   dialog.returnValue = "";
   dialog.showModal();

@@ -1,4 +1,4 @@
-// Tab: a list as a table to sort, its closest pairs, and a map.
+// Tab: a list as a sortable table, its closest pairs, and a map.
 
 import { likeliest } from "./bars.js";
 import { download, toCsv } from "./csv.js";
@@ -20,8 +20,8 @@ export function startList(panel, server, tasks) {
   const results = find(".results", panel);
   startJob(find("form", panel), async (watch) => {
     const texts = linesOf(find("textarea", panel));
-    if (texts.length === 0) return "Paste some lines first.";
-    if (texts.length > MOST) throw new Refused(`Here up to ${MOST} lines are read, and these are ${texts.length}.`);
+    if (texts.length === 0) return "Enter some lines first.";
+    if (texts.length > MOST) throw new Refused(`This tab reads up to ${MOST} lines, and there are ${texts.length}.`);
     const vectors = await server.embed(texts, { watch });
     const found = [];
     for (const task of tasks) found.push(await server.predict(task, texts, { watch }));
@@ -33,7 +33,7 @@ export function startList(panel, server, tasks) {
     if (texts.length > 2) sights.push(mapPart(rows, vectors, tasks));
     if (texts.length > 1) sights.push(pairsPart(closest, texts));
     results.replaceChildren(make("div", { class: "sights" }, ...sights), tablePart(rows, texts, tasks, watch.say));
-    return `${count(texts.length, "line")} laid out.`;
+    return `${count(texts.length, "line")} analysed.`;
   });
 }
 
@@ -44,14 +44,14 @@ function tablePart(rows, texts, tasks, tell) {
     ...tasks.map(taskColumn),
     ...nearestColumns(texts),
   ];
-  const table = sortableTable({ caption: "Every line. A header sorts by its column.", columns, rows, tell });
+  const table = sortableTable({ caption: "All lines. Select a header to sort by its column.", columns, rows, tell });
   const save = make("button", { type: "button", class: "plain" }, "Download CSV");
   save.addEventListener("click", () => download("tercet.csv", csvOf(table.rows(), texts, tasks)));
   const heading = make("div", { class: "above" }, make("h3", {}, "Lines"), save);
   return make("section", {}, heading, table.element);
 }
 
-/** Classes sort by their order, then by how sure the prediction is. */
+/** Classes sort by their order, then by probability. */
 function taskColumn({ name, labels }, task) {
   const column = { title: title(name), number: true };
   if (!labels) return { ...column, value: ({ found }) => found[task], show: ({ found }) => decimal(found[task]) };
@@ -102,7 +102,7 @@ function pairsPart(closest, texts) {
   const table = make(
     "table",
     { class: "pairs" },
-    make("caption", {}, `The ${count(closest.length, "pair")} whose vectors are nearest.`),
+    make("caption", {}, `The ${count(closest.length, "pair")} with the closest vectors.`),
     make("thead", {}, make("tr", {}, ...headers.map(([name, kind]) => make("th", { scope: "col", ...kind }, name)))),
     make("tbody", {}, ...rows),
   );

@@ -1,4 +1,4 @@
-// Sentences as points on a plane. One stop for the Tab key; arrows walk from point to point.
+// Sentences as points on a plane. One stop for the Tab key; arrow keys move between points.
 
 import { make, makeSvg } from "./dom.js";
 import { percent } from "./format.js";
@@ -7,7 +7,7 @@ const WIDTH = 560;
 const HEIGHT = 400;
 const MARGIN = 26;
 const CROWD = 200;
-// One for each group, so that colour is not all that tells groups apart.
+// One per group, so that groups differ not only in colour.
 const SHAPES = [
   "M0 7L6.5-5H-6.5Z",
   "M-5-5H5V5H-5Z",
@@ -23,7 +23,7 @@ const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [1, 1], ArrowDo
  * groups: the names of classes, in their order
  */
 export function sentenceMap({ points, groups, shares }) {
-  const line = make("p", { class: "pointed" }, "Point at a mark, or walk with the arrow keys, to read its sentence.");
+  const line = make("p", { class: "pointed" }, "Point at a mark, or use the arrow keys, to read its sentence.");
   const spots = fit(points.map(({ place }) => place));
   const marks = points.map((point, number) => pointMark(point, spots[number], groups.length));
   // Drawn last, so that no other mark covers it.
@@ -34,7 +34,7 @@ export function sentenceMap({ points, groups, shares }) {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "group",
       class: points.length > CROWD ? "crowded" : "",
-      "aria-label": `Map of ${points.length} sentences; arrow keys walk from one to the next`,
+      "aria-label": `Map of ${points.length} sentences; arrow keys move between them`,
     },
     ...marks,
     ring,
@@ -51,7 +51,7 @@ export function sentenceMap({ points, groups, shares }) {
   plane.addEventListener("click", (event) => show(nearestSpot(plane, spots, event)));
   plane.addEventListener("focusin", (event) => show(marks.indexOf(event.target)));
   walkByArrows(plane, marks, spots);
-  const held = `The two directions in which the vectors differ most hold ${percent(shares[0] + shares[1])} of their variance.`;
+  const held = `The first two explain ${percent(shares[0] + shares[1])} of the variance.`;
   return make(
     "figure",
     { class: "map" },
@@ -76,7 +76,7 @@ function pointMark({ text, note, group }, [x, y], groups) {
   );
 }
 
-/** A shape of its own for each class, its colour from the first class's over grey to the last's. */
+/** One shape per class; colours go from the first class over grey to the last. */
 function shapeOf(group, groups) {
   const shape = makeSvg("path", { d: SHAPES[group % SHAPES.length] });
   const far = groups > 1 ? (2 * group) / (groups - 1) - 1 : 1;
@@ -85,7 +85,7 @@ function shapeOf(group, groups) {
   return shape;
 }
 
-/** Both directions in one scale, so that distances can be compared. */
+/** One scale for both axes, so that distances are comparable. */
 function fit(places) {
   const spans = [0, 1].map((axis) => {
     const values = places.map((place) => place[axis]);
@@ -106,7 +106,7 @@ function nearestSpot(plane, spots, event) {
   return away.indexOf(Math.min(...away));
 }
 
-/** Left and right follow the order across, up and down the order upwards. */
+/** Left and right follow the horizontal order, up and down the vertical one. */
 function walkByArrows(plane, marks, spots) {
   const order = [(number) => spots[number][0], (number) => -spots[number][1]].map((key) =>
     marks.map((_, number) => number).sort((a, b) => key(a) - key(b) || a - b),

@@ -1,4 +1,4 @@
-// The page: asks what the model can do, and opens the tabs that it can fill.
+// The page: loads the description of the model and opens the tabs it supports.
 
 import { find } from "./dom.js";
 import { enumerate } from "./format.js";
@@ -20,22 +20,22 @@ function tasksOf({ tasks }) {
 
 function describe({ model_id: model, tercet: { encoder, width, index } }, tasks) {
   const name = ({ name, modes }) => (modes[0] === "single" ? name : `${name} (${modes.join(", ")})`);
-  const can = tasks.length > 0 ? `It predicts ${enumerate(tasks.map(name))}.` : "It embeds, and has no task.";
-  const held = index ? ` The index ${index.name} holds ${index.rows.toLocaleString("en")} rows.` : "";
-  return `Model “${model}”: the encoder ${encoder}, vectors of ${width} numbers. ${can}${held}`;
+  const can = tasks.length > 0 ? `Tasks: ${enumerate(tasks.map(name))}.` : "It has no tasks, only vectors.";
+  const held = index ? ` The index ${index.name} has ${index.rows.toLocaleString("en")} rows.` : "";
+  return `Model “${model}”: encoder ${encoder}, ${width}-dimensional vectors. ${can}${held}`;
 }
 
 async function start() {
   const line = find("#model");
   const say = (text) => (line.textContent = text);
-  const waiting = () => say("The server is busy. It is asked again by itself.");
+  const waiting = () => say("The server is busy. Retrying automatically.");
   const server = new Server(askForKey);
   let info;
   try {
     info = await server.info({ waiting });
   } catch (error) {
     line.classList.add("failed");
-    say(`${error.message} Load this page again to retry.`);
+    say(`${error.message} Reload this page to retry.`);
     return;
   }
   const tasks = tasksOf(info.tercet);
@@ -52,7 +52,7 @@ async function start() {
 }
 
 find(".skip").addEventListener("click", (event) => {
-  // Its address after the # would be taken for a tab's.
+  // The address after the # would be taken for a tab.
   event.preventDefault();
   find("#content").focus();
 });

@@ -1,4 +1,4 @@
-// Tab: two sentences, in both modes side by side.
+// Tab: two sentences, by both modes.
 
 import { find, make } from "./dom.js";
 import { decimal, title } from "./format.js";
@@ -6,7 +6,7 @@ import { startJob } from "./job.js";
 import { Prediction } from "./prediction.js";
 import { dot } from "./vectors.js";
 
-const MODES = { bi: "each read alone, vectors compared", cross: "both read together" };
+const MODES = { bi: "vectors compared", cross: "both read together" };
 
 /** tasks: those that read two sentences */
 export function startPair(panel, server, tasks) {
@@ -17,7 +17,7 @@ export function startPair(panel, server, tasks) {
     const empty = pair.indexOf("");
     if (empty >= 0) {
       fields[empty].focus();
-      return "Write both sentences first.";
+      return "Enter both sentences first.";
     }
     const rows = [];
     for (const task of tasks) {

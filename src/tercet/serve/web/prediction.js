@@ -1,4 +1,4 @@
-// One prediction of a task, drawn, with the words that carried it.
+// One prediction of a task, with the words that support it.
 
 import { classBars, gradeScale, likeliest } from "./bars.js";
 import { make } from "./dom.js";
@@ -16,7 +16,7 @@ export class Prediction {
     this.task = task;
     this.texts = texts;
     this.lines = make("div", {}, ...texts.map((text) => make("p", { class: "shaded" }, text)));
-    this.words = make("div", { class: "words" }, make("p", { class: "told" }, "Leaving out each word in turn."));
+    this.words = make("div", { class: "words" }, make("p", { class: "summary" }, "Removing each word in turn."));
   }
 
   /** found: probabilities of the classes, or a grade */
@@ -26,7 +26,7 @@ export class Prediction {
     return [this.lines, labels ? classBars(labels, found) : gradeScale(found, range), this.words];
   }
 
-  /** The inputs that leave out one word each, as lists of texts. */
+  /** The inputs without one word each, as lists of texts. */
   inputs() {
     return this.texts.flatMap((text, side) =>
       withoutEach(text).map((shorter) => this.texts.with(side, shorter)),
@@ -37,9 +37,9 @@ export class Prediction {
   explain(found) {
     const changes = found.map((one) => this.#figure(this.found) - this.#figure(one));
     const parts = this.texts.map((text) => changes.splice(0, withoutEach(text).length));
-    const { lines, told } = explained(this.texts, parts, measureOf(this.task));
+    const { lines, notes } = explained(this.texts, parts, measureOf(this.task));
     this.lines.replaceChildren(...lines);
-    this.words.replaceChildren(...told);
+    this.words.replaceChildren(...notes);
   }
 
   #figure(found) {
@@ -49,7 +49,7 @@ export class Prediction {
 
 function measureOf({ labels, range }) {
   if (labels) {
-    return { scale: 100, digits: 1, least: LEAST, full: FULL, unit: "points of a hundred", up: "Carried by", down: "Against it:" };
+    return { scale: 100, digits: 1, least: LEAST, full: FULL, unit: "percentage points", up: "Supported by", down: "Weakened by" };
   }
   const width = range[1] - range[0];
   return { scale: 1, digits: 2, least: LEAST * width, full: FULL * width, unit: "grades", up: "Raised by", down: "Lowered by" };

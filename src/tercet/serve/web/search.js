@@ -1,4 +1,4 @@
-// Tab: what an index holds nearest to a sentence.
+// Tab: the nearest sentences of an index.
 
 import { find, make } from "./dom.js";
 import { count, decimal } from "./format.js";
@@ -13,7 +13,7 @@ export function startSearch(panel, server) {
     const query = field.value.trim();
     if (query === "") {
       field.focus();
-      return "Write a question first.";
+      return "Enter a query first.";
     }
     const found = await server.search(query, { top: TOP, watch });
     results.replaceChildren(make("ol", { class: "found" }, ...found.map(hit)));

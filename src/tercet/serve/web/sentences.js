@@ -1,4 +1,4 @@
-// Tab: sentences, what is predicted of each, and the words that carried it.
+// Tab: sentences, their predictions, and the words that support them.
 
 import { find, make } from "./dom.js";
 import { count, title } from "./format.js";
@@ -14,11 +14,11 @@ export function startSentences(panel, server, tasks) {
   const results = find(".results", panel);
   startJob(find("form", panel), async (watch) => {
     const texts = linesOf(find("textarea", panel));
-    if (texts.length === 0) return "Write a sentence first.";
-    if (texts.length > MOST) throw new Refused(`Here up to ${MOST} lines are read; for ${texts.length}, use List.`);
+    if (texts.length === 0) return "Enter a sentence first.";
+    if (texts.length > MOST) throw new Refused(`This tab reads up to ${MOST} lines; for ${texts.length}, use List.`);
     const answers = texts.map(() => make("article", { class: "answer" }));
     for (const task of tasks) await predict(task, texts, { server, watch, draw });
-    return `${count(texts.length, "sentence")} read.`;
+    return `${count(texts.length, "sentence")} classified.`;
 
     function draw(task, place, elements) {
       const heading = tasks.length > 1 ? [make("h3", {}, title(task.name))] : [];

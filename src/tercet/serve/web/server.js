@@ -1,14 +1,14 @@
-// What the page asks of the server, in requests that keep to its limits.
+// Requests to the server, within its limits.
 
 // Small enough to show progress, large enough that the server can fill its batches.
 const AT_ONCE = 256;
 const LONGEST_WAIT = 60;
 const SHOWN = 60;
 
-/** The server will not do this; asking again does not help. */
+/** The server refuses the request; retrying does not help. */
 export class Refused extends Error {}
 
-/** The server is not there, or could not answer; asking again may help. */
+/** The server is unreachable or failed; retrying may help. */
 export class Unanswered extends Error {}
 
 export class Server {
@@ -16,7 +16,7 @@ export class Server {
   #askForKey;
   #info = null;
 
-  /** askForKey: an async function of whether a key was refused; gives a key, or null */
+  /** askForKey: an async function of whether a key was refused; returns a key, or null */
   constructor(askForKey) {
     this.#askForKey = askForKey;
   }
@@ -44,7 +44,7 @@ export class Server {
     return answers.flatMap(({ data }) => data).map(({ embedding }) => floats(embedding));
   }
 
-  /** What an index holds nearest to a query, best first. */
+  /** The rows of the index nearest to a query, best first. */
   async search(query, { top, watch }) {
     const { results } = await this.#ask("search", { query, top }, watch, [query]);
     return results[0];
@@ -61,7 +61,7 @@ export class Server {
     return answers;
   }
 
-  /** Ask, and ask again while the server is busy or wants a key. */
+  /** Send a request, and retry while the server is busy or needs a key. */
   async #ask(path, body, watch, inputs = []) {
     for (;;) {
       const answer = await this.#send(path, body, watch.signal);
@@ -88,16 +88,16 @@ export class Server {
 
   async #takeKey() {
     this.#key = await this.#askForKey(this.#key !== null);
-    if (this.#key === null) throw new Refused("The server answers only with a key.");
+    if (this.#key === null) throw new Refused("The server needs a key.");
   }
 }
 
 function orGone(error) {
   if (error.name === "AbortError") throw error;
-  throw new Unanswered("The server is gone: see that tercet serve still runs.");
+  throw new Unanswered("The server is unreachable: check that tercet serve is running.");
 }
 
-/** Inputs in parts that a request may hold, by their number, their tokens and the bytes of its body. */
+/** Inputs in parts that fit into a request, by number, tokens and bytes. */
 function* parts(inputs, { inputs: most, tokens, queue_tokens: queued, body }) {
   const texts = Array.isArray(inputs[0]) ? 2 : 1;
   const longest = Math.max(1, Math.min(AT_ONCE, most, Math.floor(queued / (texts * tokens))));
@@ -143,11 +143,11 @@ async function read(answer, inputs) {
   throw new Refused(`${reason}${atFault(inputs, content.field ?? error.param)}`);
 }
 
-/** The text that a field such as `inputs.3` names. */
+/** The text that a field such as `inputs.3` refers to. */
 function atFault(inputs, field) {
   const text = [inputs[/\.(\d+)/.exec(field ?? "")?.[1]]].flat().join(" / ");
   if (!text) return "";
-  return ` It is the text: ${text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}`;
+  return ` The text is: ${text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}`;
 }
 
 /** Base64 of little-endian float32. */

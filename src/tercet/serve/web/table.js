@@ -1,14 +1,14 @@
-// A table that sorts by its headers. Roles are spelt out: a phone shows rows as blocks, and browsers
-// then forget that they are a table.
+// A table that sorts by its headers. Roles are explicit: a phone shows rows as blocks, and browsers
+// then no longer treat them as a table.
 
 import { make } from "./dom.js";
 
 const words = new Intl.Collator("en", { numeric: true });
 
 /**
- * columns: [{ title, value(row), show(row), number, heads }]; `value` is sorted by, `show` gives
+ * columns: [{ title, value(row), show(row), number, heads }]; `value` is the sort key, `show` returns
  *   text or an element, `heads` marks the column that names a row
- * tell: says aloud how the table is sorted
+ * tell: announces how the table is sorted
  */
 export function sortableTable({ caption, columns, rows, tell }) {
   const headers = columns.map(({ title, number }) => {
@@ -54,7 +54,7 @@ function nextOrder(header, { number, first = number ? "descending" : "ascending"
   return header.getAttribute("aria-sort") === first ? other : first;
 }
 
-/** What has no value stands at the end in both orders. */
+/** Rows without a value come last in both orders. */
 function compare(a, b, sign) {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   return sign * (typeof a === "number" ? a - b : words.compare(a, b));

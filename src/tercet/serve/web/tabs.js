@@ -4,7 +4,7 @@ import { find } from "./dom.js";
 
 const KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
-/** names: the tabs that exist here; the others go. */
+/** names: the available tabs; the others are removed. */
 export function startTabs(list, names) {
   const tabs = [...list.querySelectorAll("[role=tab]")].filter((tab) => {
     const exists = names.includes(nameOf(tab));

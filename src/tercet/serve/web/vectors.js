@@ -12,7 +12,7 @@ export function dot(a, b) {
 
 /**
  * Each vector's nearest other, and the closest pairs of all, by cosine.
- * Lets the page breathe between rows; stops when the signal says so.
+ * Yields to the browser between rows; stops on the signal.
  */
 export async function neighbours(vectors, { pairs, signal }) {
   const nearest = vectors.map(() => ({ place: -1, cosine: -Infinity }));
@@ -43,7 +43,7 @@ function breath(signal) {
   return new Promise((resolve) => setTimeout(resolve)).then(() => signal.throwIfAborted());
 }
 
-/** Principal components: each vector's place on the two, and the share of variance they hold. */
+/** The first two principal components: each vector's coordinates, and their shares of variance. */
 export function plane(vectors) {
   const centred = centre(vectors);
   const total = centred.reduce((sum, row) => sum + dot(row, row), 0);
@@ -67,7 +67,7 @@ function centre(vectors) {
   return vectors.map((row) => Float64Array.from(row, (value, place) => value - mean[place]));
 }
 
-/** By power iteration, from the longest row, so that the same vectors give the same plane. */
+/** By power iteration from the longest row, so that equal vectors give the same plane. */
 function strongestDirection(rows) {
   let direction = unit(rows.reduce((longest, row) => (dot(row, row) > dot(longest, longest) ? row : longest)));
   for (let round = 0; round < ROUNDS; round += 1) {

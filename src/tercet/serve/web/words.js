@@ -1,9 +1,9 @@
-// Which words carried a prediction: each is left out once, and what then changes is its part.
+// Which words support a prediction: each is removed once, and the change is its share.
 
 import { make } from "./dom.js";
 import { enumerate, signed } from "./format.js";
 
-// Letters and digits, held together by what stands between them: well-made, don't, 3.5.
+// Letters and digits, also joined by punctuation: well-made, don't, 3.5.
 const WORD = /[\p{L}\p{M}\p{N}]+(?:[-'’.,][\p{L}\p{M}\p{N}]+)*/gu;
 const NAMED = 3;
 
@@ -14,7 +14,7 @@ export function wordsOf(text) {
   });
 }
 
-/** The text without each of its words in turn; nothing where one word is all there is. */
+/** The text without each of its words in turn; empty for a single word. */
 export function withoutEach(text) {
   const words = wordsOf(text);
   if (words.length < 2) return [];
@@ -24,9 +24,9 @@ export function withoutEach(text) {
 }
 
 /**
- * Texts whose words are shaded by their parts, and the same in words.
- * parts: for each text a list of numbers, one a word, or an empty list
- * measure: { scale, digits, least, full, unit, up, down }, how parts are told
+ * Texts whose words are shaded by their parts, and a summary.
+ * parts: for each text a list of numbers, one per word, or an empty list
+ * measure: { scale, digits, least, full, unit, up, down }, how parts are shown
  */
 export function explained(texts, parts, measure) {
   const most = Math.max(measure.full, ...parts.flat().map(Math.abs));
@@ -34,15 +34,15 @@ export function explained(texts, parts, measure) {
   const words = texts.flatMap((text, side) =>
     parts[side].map((part, place) => ({ word: wordsOf(text)[place].word, part, side })),
   );
-  if (words.length === 0) return { lines, told: [sentence("There is no other word to leave out.")] };
+  if (words.length === 0) return { lines, notes: [sentence("There is no other word to remove.")] };
   const inBrackets = figureOf(texts.length > 1, measure);
   const large = words.filter(({ part }) => Math.abs(part) >= measure.least);
   const name = (word) => `“${word.word}” ${inBrackets(word)}`;
   const every = words.map((word) => make("li", {}, `${word.word} ${inBrackets(word)}`));
-  return { lines, told: [sentence(summary(large, measure, name)), everyWord(every, measure)] };
+  return { lines, notes: [sentence(summary(large, measure, name)), everyWord(every, measure)] };
 }
 
-/** How a word's part is told; of a pair, with the sentence that it stands in. */
+/** How a word's part is shown; in a pair, with its sentence. */
 function figureOf(ofPair, { scale, digits }) {
   return ({ part, side }) => {
     const where = ofPair ? `${["first", "second"][side]}, ` : "";
@@ -51,7 +51,7 @@ function figureOf(ofPair, { scale, digits }) {
 }
 
 function sentence(text) {
-  return make("p", { class: "told" }, text);
+  return make("p", { class: "summary" }, text);
 }
 
 function shaded(text, parts, measure, most) {
@@ -81,15 +81,15 @@ function summary(words, measure, name) {
   const sentences = [];
   if (up.length > 0) sentences.push(`${measure.up} ${list(up)}.`);
   if (down.length > 0) sentences.push(`${measure.down} ${list(down)}.`);
-  return sentences.join(" ") || "No word alone makes a difference.";
+  return sentences.join(" ") || "No single word makes a difference.";
 }
 
 function everyWord(items, measure) {
   return make(
     "details",
     { class: "every" },
-    make("summary", {}, "Every word"),
-    make("p", {}, `What is lost, in ${measure.unit}, when the word is left out:`),
+    make("summary", {}, "All words"),
+    make("p", {}, `Loss, in ${measure.unit}, without the word:`),
     make("ul", {}, ...items),
   );
 }

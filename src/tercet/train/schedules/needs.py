@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tercet.evaluate.results import score_of
+from tercet.evaluate.scoring import score_of
 from tercet.folders.model_card import Metrics
 from tercet.specs import ScheduleSpec, TaskSpec
 from tercet.train.schedules.span import Presence, Span, one_hot

@@ -1,0 +1,36 @@
+"""Embedding a file on this machine: streamed in parts, resumed after an interruption."""
+
+from __future__ import annotations
+
+import shutil
+
+from tercet.data.stream import TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.output import check_output, write_vectors
+from tercet.embed.schema import vectors_schema
+from tercet.embed.staged import stage, work_folder
+from tercet.model import Model
+from tercet.progress import Progress, silent
+
+
+def embed_file(
+    source: str,
+    out: str,
+    *,
+    model: Model,
+    column: str | None = None,
+    progress: Progress = silent,
+) -> int:
+    """Embed every row of a file into a Parquet or npy file, in the file's order.
+
+    Parts that an interrupted call finished are not embedded again. Returns the number of rows.
+    """
+    check_output(out)
+    file = TextFile.open(source, column)
+    identity = Identity.of(model)
+    schema = vectors_schema(file.columns, identity)
+    work = work_folder(out)
+    staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
+    write_vectors(staged.batches(), schema, rows=file.rows, out=out)
+    shutil.rmtree(work)
+    return file.rows

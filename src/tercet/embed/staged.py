@@ -1,0 +1,155 @@
+"""Embeddings in a work folder, part by part, so that interrupted work can be resumed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tercet.data.stream import TEXT, VECTOR, TextFile
+from tercet.embed.identity import Identity
+from tercet.embed.schema import vector_array
+from tercet.errors import TercetError
+from tercet.files import replace_file, write_json
+from tercet.model import Model
+from tercet.progress import Progress, silent
+
+FORMAT = 1
+PART = 16_384
+"""Rows of the source per part: the most that an interruption loses."""
+KEY_FILE = "key.json"
+
+
+def work_folder(out: str | Path) -> Path:
+    """The folder of unfinished work on an output."""
+    path = Path(out)
+    return path.with_name(path.name + ".work")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows of a file with their vectors, in memory-mapped parts."""
+
+    files: tuple[Path, ...]
+    schema: pa.Schema
+
+    @cached_property
+    def parts(self) -> list[pa.RecordBatch]:
+        return [_map(path) for path in self.files]
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.parts))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """id, text, other columns and vector, in the order of the file."""
+        # Mapped one at a time: a part that has been read takes no memory.
+        return map(_map, self.files)
+
+    def table(self, *columns: str) -> pa.Table:
+        return pa.Table.from_batches(self.parts, self.schema).select(list(columns))
+
+    def vectors(self) -> list[NDArray[np.float32]]:
+        """The vectors of each part, float32 [rows, width], not copied."""
+        width = self.schema.field(VECTOR).type.list_size
+        return [
+            part.column(VECTOR).flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+            for part in self.parts
+        ]
+
+
+def stage(
+    file: TextFile,
+    model: Model,
+    identity: Identity,
+    folder: Path,
+    *,
+    skip_empty: bool,
+    progress: Progress = silent,
+) -> Staged:
+    """Embed a file into a work folder; parts that are already finished are kept.
+
+    skip_empty: skip rows without text
+    """
+    try:
+        _prepare(folder, file, identity, skip_empty=skip_empty)
+        files = list(_finish(file, model, folder, skip_empty=skip_empty, progress=progress))
+    except OSError as error:
+        raise TercetError(
+            f"{folder}: cannot be written: {error.strerror or error}; the vectors so far are "
+            "kept, and running it again resumes from there."
+        ) from error
+    return Staged(tuple(files), _schema(file, model.width))
+
+
+def _schema(file: TextFile, width: int) -> pa.Schema:
+    return file.columns.append(pa.field(VECTOR, pa.list_(pa.float32(), width), nullable=False))
+
+
+def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bool) -> None:
+    """Keep the folder's parts if they came from the same file and model."""
+    key = [FORMAT, PART, file.digest, identity.hash, skip_empty]
+    path = folder / KEY_FILE
+    try:
+        if json.loads(path.read_text("utf-8")) == key:
+            return
+    except (FileNotFoundError, ValueError):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_json(path, key)
+
+
+def _finish(
+    file: TextFile, model: Model, folder: Path, *, skip_empty: bool, progress: Progress
+) -> Iterator[Path]:
+    count = -(-file.rows // PART)
+    paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]
+    done = next((number for number, path in enumerate(paths) if not _is_whole(path)), count)
+    yield from paths[:done]
+    if done == count:
+        return
+    schema = _schema(file, model.width)
+    batches = file.batches(PART, start=done * PART)
+    for number, batch in enumerate(batches, start=done):
+        inner = _within(progress, start=number * PART, rows=len(batch), total_rows=file.rows)
+        rows = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
+        vectors = model.embed(rows.column(TEXT).to_pylist(), progress=inner)
+        embedded = pa.RecordBatch.from_arrays([*rows.columns, vector_array(vectors)], schema=schema)
+        with (
+            replace_file(paths[number]) as writing,
+            pa.OSFile(str(writing), "wb") as sink,
+            pa.ipc.new_file(sink, schema) as writer,
+        ):
+            writer.write_batch(embedded)
+        yield paths[number]
+
+
+def _within(progress: Progress, *, start: int, rows: int, total_rows: int) -> Progress:
+    """The progress of embedding one part, as progress through the whole file."""
+
+    def report(done: int, total: int | None = None, *, note: str = "") -> None:
+        progress(start + done * rows // (total or rows), total_rows)
+
+    return report
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _map(path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def _map(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).get_batch(0)

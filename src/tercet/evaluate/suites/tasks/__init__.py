@@ -1,0 +1,315 @@
+"""The suite `tasks`: every task of a model on its dev data, in every mode, by every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
+from tercet.data.files import MissingFileError
+from tercet.errors import TercetError
+from tercet.evaluate.answers import Answers
+from tercet.evaluate.bootstrap import estimates
+from tercet.evaluate.calibration import Calibration, class_probabilities, measure_calibration
+from tercet.evaluate.metrics import Estimate, Values
+from tercet.evaluate.presentation import (
+    INTERVAL,
+    Cell,
+    ConfusionMatrix,
+    Finding,
+    Headline,
+    Section,
+    Table,
+    count,
+    estimate_cells,
+    interleave,
+    number,
+    sentence_cell,
+)
+from tercet.evaluate.scaling import judged_rows
+from tercet.evaluate.scoring import measured, metrics_of, overall_of
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suites.tasks.charts import task_charts
+from tercet.evaluate.suites.tasks.details import confusion, mistakes
+from tercet.evaluate.suites.tasks.findings import task_findings
+from tercet.folders.model_card import Metrics
+from tercet.specs import Floats, Mode, Scaling, TaskSpec
+
+SEED = 11711
+MISTAKES = 40
+"""Per task."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The metrics of one task.
+
+    modes: the most accurate mode first
+    metric: the one that represents the task
+    classes: the names of its classes, None for grades
+    """
+
+    rows: int
+    skipped: list[BadRow]
+    files: list[str]
+    metric: str
+    classes: list[str] | None
+    modes: dict[Mode, Answers]
+
+    @property
+    def best(self) -> Answers:
+        """The answers of the most accurate mode."""
+        return next(iter(self.modes.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "skipped": [
+                {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
+                for row in self.skipped
+            ],
+            "metric": self.metric,
+            "classes": self.classes,
+            "modes": {mode: answers.to_json() for mode, answers in self.modes.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TasksResult(SuiteResult):
+    """The metrics of all tasks, and their mean: plain, and with (r + 1) / 2 for correlations."""
+
+    tasks: dict[str, TaskResult]
+    overall: Values
+    missing: list[Missing] = field(default_factory=list)
+
+    @property
+    def values(self) -> Metrics:
+        """The metrics without intervals, as a model folder keeps them."""
+        return _values(self.tasks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tasks": {name: task.to_json() for name, task in self.tasks.items()},
+            "overall": self.overall,
+        }
+
+    def metrics(self) -> dict[str, Estimate]:
+        """Models are compared by `answers` instead."""
+        return {}
+
+    def answers(self) -> list[Answers]:
+        return [task.best for task in self.tasks.values()]
+
+    def notes(self) -> list[str]:
+        return [
+            f"{name}: {describe_skipped(task.skipped)}"
+            for name, task in self.tasks.items()
+            if task.skipped
+        ]
+
+    def headlines(self) -> list[Headline]:
+        return [
+            Headline(name, f"{task.metric}, mode {task.best.mode}", task.best.metrics[task.metric])
+            for name, task in self.tasks.items()
+        ]
+
+    def findings(self) -> list[Finding]:
+        findings = [
+            Finding(name, " ".join(task_findings(list(task.modes.values()))))
+            for name, task in self.tasks.items()
+            if task.rows
+        ]
+        if (mean := self.overall["mean"]) is not None:
+            findings.insert(0, Finding("All tasks", f"The mean over the tasks is {mean:.3f}."))
+        return findings
+
+    def tables(self) -> list[Table]:
+        return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
+
+    def sections(self, suite: type[Suite]) -> list[Section]:
+        if not self.tasks:
+            return []
+        parts = [
+            Section(
+                name,
+                _describe_rows(task),
+                matrices=[_matrix(each) for each in task.modes.values() if each.classes],
+                charts=task_charts(list(task.modes.values())),
+            )
+            for name, task in self.tasks.items()
+        ]
+        sections = [Section(suite.title, suite.intro, tables=self.tables(), parts=parts)]
+        if all(task.best.texts for task in self.tasks.values()):
+            intro = (
+                "The wrong predictions of each task's most accurate mode with the highest "
+                "confidence, and the grades that are furthest off. Labels are people's, and some "
+                "of them are mistakes too."
+            )
+            sections.append(Section("Mistakes", intro, tables=[self._mistakes_table()]))
+        return sections
+
+    def _answers(self) -> Iterator[tuple[str, Mode, Answers]]:
+        for name, task in self.tasks.items():
+            for mode, answers in task.modes.items():
+                yield name, mode, answers
+
+    def _metrics_table(self) -> Table:
+        rows = []
+        for name, mode, answers in self._answers():
+            for metric, value in answers.metrics.items():
+                marked = f"{metric}*" if metric == answers.metric else metric
+                cells = [Cell(name), Cell(mode), count(len(answers.labels)), Cell(marked)]
+                rows.append([*cells, *estimate_cells(value)])
+        for mean, score in self.overall.items():
+            rows.append([*map(Cell, ("overall", "", "", mean)), number(score), Cell("")])
+        return Table(
+            caption="Every metric of every mode; * marks the one that represents its task",
+            columns=["Task", "Mode", "Rows", "Metric", "Value", INTERVAL],
+            rows=rows,
+            numeric=frozenset({"Rows", "Value"}),
+        )
+
+    def _calibration_table(self) -> Table:
+        numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
+        rows = []
+        for name, mode, answers in self._answers():
+            if (result := answers.calibration) is not None:
+                values = result.ece, result.nll, result.scaling.temperature, result.scaling.shift
+                rows.append([Cell(name), Cell(mode), *map(number, values)])
+        return Table(
+            caption="Calibration of the probabilities: lower errors are better. A head's outputs "
+            "are divided by the temperature; with two classes the shift is then added",
+            columns=["Task", "Mode", *numeric],
+            rows=rows,
+            numeric=frozenset(numeric),
+        )
+
+    def _mistakes_table(self) -> Table:
+        """The worst mistakes of each task's most accurate mode."""
+        return Table(
+            caption="The worst mistakes of each task",
+            columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
+            rows=interleave(_mistake_rows(task.best) for task in self.tasks.values()),
+            numeric=frozenset({"How wrong"}),
+            filters=["Task", "Expected", "Predicted"],
+        )
+
+
+class Tasks(Suite):
+    name = "tasks"
+    title = "Tasks"
+    description = "the model's own tasks on their dev data"
+    needs_heads = True
+
+    def run(self, context: Context) -> TasksResult:
+        """Measure all tasks that predict on their dev files."""
+        specs = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
+        if not specs:
+            raise TercetError("This model has no task to measure; it can only embed.")
+        results: dict[str, TaskResult] = {}
+        missing: list[Missing] = []
+        for name, spec in specs.items():
+            try:
+                examples = read_examples(spec, "dev", context.data)
+            except MissingFileError as error:
+                missing.append(Missing(self.name, name, error.file))
+                continue
+            results[name] = _measure(context, name, spec, examples)
+        if missing:
+            return TasksResult(results, {"mean": None, "mean-shifted": None}, missing)
+        return TasksResult(results, overall_of(_values(results), specs))
+
+
+def _values(tasks: dict[str, TaskResult]) -> Metrics:
+    return {
+        name: {
+            mode: {metric: value.value for metric, value in answers.metrics.items()}
+            for mode, answers in task.modes.items()
+        }
+        for name, task in tasks.items()
+    }
+
+
+def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) -> TaskResult:
+    assert examples.labels is not None
+    texts = tuple(column[: context.rows] for column in examples.texts)
+    labels = examples.labels[: len(texts[0])]
+    scalings = (context.model.info.scalings or {}).get(name, {})
+    modes: dict[Mode, Answers] = {}
+    for mode in spec.predicting_modes:
+        outputs = context.texts.outputs(name, mode, texts)
+        predicted = context.model.engine.predict(name, mode, outputs)
+        values = measured(spec, outputs, predicted)
+        calibration = None
+        if spec.labels is not None:
+            scaling = scalings.get(mode)
+            rows = None if scaling is None else judged_rows(spec, len(examples))
+            calibration = _calibration(labels, predicted, rows, scaling)
+        modes[mode] = Answers(
+            task=name,
+            mode=mode,
+            metric=spec.chosen_metric,
+            metrics=estimates(metrics_of(spec, labels, values), labels, values, SEED),
+            classes=spec.labels,
+            labels=labels,
+            predictions=np.asarray(
+                predicted if spec.labels is None else class_probabilities(predicted), np.float64
+            ),
+            unclipped=None if values is predicted else values,
+            texts=texts,
+            calibration=calibration,
+        )
+    return TaskResult(
+        rows=len(labels),
+        skipped=list(examples.skipped),
+        files=[path.name for path in examples.files],
+        metric=spec.chosen_metric,
+        classes=spec.labels,
+        modes=modes,
+    )
+
+
+def _calibration(
+    labels: NDArray[Any],
+    predicted: Floats,
+    rows: NDArray[np.int64] | None,
+    scaling: Scaling | None,
+) -> Calibration:
+    """The calibration on all rows, or on those of `rows` that were predicted."""
+    if rows is not None:
+        chosen = rows[rows < len(labels)]
+        labels, predicted = labels[chosen], predicted[chosen]
+    return measure_calibration(labels, predicted, scaling=scaling)
+
+
+def _describe_rows(task: TaskResult) -> str:
+    skipped = f"; {len(task.skipped):,} more could not be used" if task.skipped else ""
+    return f"{task.rows:,} rows of {', '.join(task.files)}{skipped}."
+
+
+def _matrix(answers: Answers) -> ConfusionMatrix:
+    assert answers.classes is not None
+    return ConfusionMatrix(f"Mode {answers.mode}", answers.classes, confusion(answers))
+
+
+def _mistake_rows(answers: Answers) -> list[list[Cell]]:
+    graded = answers.classes is None
+    return [
+        [
+            sentence_cell(answers.inputs(mistake.row)),
+            Cell(answers.task),
+            Cell(answers.name(mistake.expected)),
+            Cell(answers.name(mistake.predicted)),
+            Cell(
+                f"off by {mistake.weight:.1f}" if graded else f"{mistake.weight:.0%} confident",
+                mistake.weight,
+            ),
+        ]
+        for mistake in mistakes(answers, top=MISTAKES)
+    ]

@@ -1,0 +1,62 @@
+"""Evaluations of one or several models, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tercet.evaluate.compare import Comparison, compare
+from tercet.evaluate.evaluation import SCHEMA, Evaluation
+from tercet.evaluate.presentation import Table
+from tercet.evaluate.suites import SUITES
+from tercet.report.html import render_html
+from tercet.report.markdown import render_markdown
+from tercet.report.page import Page, comparison_page, evaluation_page
+from tercet.report.training import read_run
+
+
+class Report:
+    """What evaluations leave: of several models, all of them and their comparison."""
+
+    def __init__(self, evaluations: Sequence[Evaluation], *, run: Path | None = None) -> None:
+        """run: the run folder of a single model, if it has one"""
+        self.evaluations = evaluations
+        self.run = run
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return compare(self.evaluations)
+
+    @cached_property
+    def page(self) -> Page:
+        if len(self.evaluations) > 1:
+            return comparison_page(self.evaluations, self.comparison)
+        history = None if self.run is None else read_run(self.run)
+        return evaluation_page(self.evaluations[0], history)
+
+    def to_json(self) -> dict[str, Any]:
+        documents = [evaluation.to_json() for evaluation in self.evaluations]
+        if len(documents) == 1:
+            return documents[0]
+        return {"schema": SCHEMA, "models": documents, "comparison": self.comparison.to_json()}
+
+    def to_html(self) -> str:
+        return render_html(self.page)
+
+    def to_markdown(self) -> str:
+        return render_markdown(self.page)
+
+    def tables(self) -> list[tuple[str, Table]]:
+        """The tables without sentences, with their titles, for a terminal."""
+        if len(self.evaluations) > 1:
+            titled = [(part.title, table) for part in self.page.sections for table in part.tables]
+        else:
+            results = self.evaluations[0].suites
+            titled = [
+                (SUITES[name].title, table)
+                for name, result in results.items()
+                for table in result.tables()
+            ]
+        return [(title, table) for title, table in titled if not table.filters]
