@@ -17,3 +17,7 @@ class ArgumentError(TercetError):
     def __init__(self, sentence: str, *arguments: str) -> None:
         super().__init__(sentence)
         self.arguments = arguments
+
+
+class ReportedElsewhereError(TercetError):
+    """Ends a process of a distributed run whose error another process reports."""
