@@ -2,7 +2,7 @@
 
 
 class TercetError(Exception):
-    """A mistake in a file, a recipe or an argument, told in one sentence.
+    """A mistake in a file, a recipe or an argument, described in one sentence.
 
     The sentence names what is at fault (file, line, key or value) and what would be right.
     """

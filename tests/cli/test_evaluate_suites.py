@@ -85,10 +85,10 @@ def test_every_suite_has_its_tables_and_missing_files_are_named(evaluate, folder
         "Geometry",
     ]
     for start in (
-        "paraphrase\tbi\t30\taccuracy*\t",
-        "STS-B\t30\t",
-        "Average of seven\t\tundefined",
-        "CR\t40\taccuracy\t",
+        "paraphrase\taccuracy*\t",
+        "STS-B\t",
+        "Average of seven\tundefined",
+        "CR\taccuracy\t",
         "PAWS\tparaphrase\tbi\t",
         "negation\tchanged\tparaphrase\tbi\t",
         "Uniformity\t-",
@@ -109,7 +109,7 @@ def test_suites_may_be_named_one_by_one(evaluate, folder, data) -> None:
 def test_suites_that_need_heads_are_left_out_without(evaluate, tiny_encoder, data) -> None:
     code, out, talk = evaluate(tiny_encoder, "--data", data, "--suite", "tasks", "--suite", "sts")
     assert code == 3
-    assert out.startswith("Set\tPairs")
+    assert out.startswith("Set\tSpearman")
     assert "tasks: left out, since this model has no heads." in talk
     code, out, talk = evaluate(tiny_encoder, "--data", data, "--suite", "robustness")
     assert (code, out) == (2, "")

@@ -45,7 +45,7 @@ def test_values_are_those_of_the_evaluation(evaluation) -> None:
     measured = evaluation()
     similarity = measured.suites["tasks"].tasks["similarity"].best.metrics
     similarity["spearman"] = Estimate(None)
-    rows = {(row[0], row[3]): row[4:] for row in tables(render(measured))[0]}
+    rows = {(row[0], row[1]): row[2:4] for row in tables(render(measured))[0]}
     value, bounds = rows["similarity", "pearson\\*"]
     assert value == f"{similarity['pearson'].value:.3f}"
     assert bounds == " to ".join(f"{bound:.3f}" for bound in similarity["pearson"].interval)

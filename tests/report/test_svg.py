@@ -34,7 +34,7 @@ def test_a_file_holds_all_panels_and_one_legend() -> None:
     assert words.count("first") == 2
     assert words.count("measured & more") == 1
     assert "<two>" in words
-    assert tree.get("width") == "620.0"
+    assert tree.get("width") == "632.0"
     assert to_svg([chart()], title="a", frames=[Frame()]) == to_svg(
         [chart()], title="a", frames=[Frame()]
     )

@@ -250,7 +250,8 @@ def read_texts(
         named = ", ".join(f"`{column}`" for column in chosen.texts)
         raise ArgumentError(
             f"{path}: {width} text column{'s' * (width > 1)} needed, not {len(chosen.texts)} "
-            f"({named}); select {'them' if width > 1 else 'it'} with `column`."
+            f"({named}); select {'them' if width > 1 else 'it'} with `column`.",
+            "column",
         )
     texts: tuple[list[str], ...] = tuple([] for _ in chosen.texts)
     for row in read_rows(path, chosen.texts, chosen.reading):

@@ -8,7 +8,7 @@ import hashlib
 from tercet.evaluate.presentation import ConfusionMatrix, Headline, decimal
 from tercet.report.page import Page
 from tercet.report.svg import plot
-from tercet.report.templates import environment, source
+from tercet.report.templating import environment, source
 
 
 def render_html(page: Page) -> str:

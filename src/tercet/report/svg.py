@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tercet.evaluate.presentation import Axis, Chart, MapPoint, Point, SentenceMap, Series
-from tercet.report.templates import environment, source
+from tercet.report.templating import environment, source
 
 COLOURS = 6
 SPARSE = 300
@@ -149,7 +149,7 @@ def to_svg(charts: Sequence[Chart], *, title: str, frames: Sequence[Frame]) -> s
         .render(
             title=title,
             panels=list(zip(plots, starts, strict=True)),
-            width=sum(frame.width for frame in frames),
+            width=sum(frame.width for frame in frames) + frames[-1].right,
             height=max(frame.height for frame in frames),
             style=source("palette.css") + source("chart.css"),
         )

@@ -20,9 +20,11 @@ _PANEL_WIDTH = 260.0
 def draw(rows: Sequence[Row], file: Path) -> None:
     """One panel per task, one line per recipe: rings are published, dots measured."""
     charts = [_panel(rows, task, title) for task, title in TASKS.items()]
-    height = 52.0 + _ROW_HEIGHT * len(rows)
+    height = 36.0 + _ROW_HEIGHT * len(rows)
     lefts = [_NAMES_WIDTH, *[12.0] * (len(charts) - 1)]
-    frames = [Frame(width=left + _PANEL_WIDTH, height=height, left=left) for left in lefts]
+    frames = [
+        Frame(width=left + _PANEL_WIDTH, height=height, left=left, bottom=24.0) for left in lefts
+    ]
     title = "On dev: rings are published, dots are measured, with 95 % intervals"
     write_text(file, to_svg(charts, title=title, frames=frames))
 

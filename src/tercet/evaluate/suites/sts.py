@@ -122,7 +122,7 @@ class StsResult(SuiteResult):
             rows.append(_average_row("Average without leaked pairs", self.average_unleaked))
         table = Table(
             caption="Correlation of cosines with people's grades; averages are of Spearman's",
-            columns=["Set", "Pairs", "Spearman", INTERVAL, "Pearson", f"{INTERVAL} of Pearson"],
+            columns=["Set", "Spearman", INTERVAL, "Pearson", f"{INTERVAL} of Pearson", "Pairs"],
             rows=rows,
             numeric=frozenset({"Pairs", "Spearman", "Pearson"}),
         )
@@ -266,12 +266,12 @@ def _average(sets: dict[StsSet, SetResult]) -> float | None:
 
 
 def _cells(result: SetResult) -> list[Cell]:
-    pairs = count(len(result.grades))
-    return [pairs, *estimate_cells(result.spearman), *estimate_cells(result.pearson)]
+    values = [*estimate_cells(result.spearman), *estimate_cells(result.pearson)]
+    return [*values, count(len(result.grades))]
 
 
 def _average_row(name: str, average: float | None) -> list[Cell]:
-    return [Cell(name), Cell(""), number(average), Cell(""), Cell(""), Cell("")]
+    return [Cell(name), number(average), *[Cell("")] * 4]
 
 
 def _scatter(name: str, result: SetResult) -> Chart:

@@ -97,14 +97,14 @@ class TransfersResult(SuiteResult):
 
     def tables(self) -> list[Table]:
         rows = [
-            [Cell(name), count(task.rows), Cell(metric), *estimate_cells(value)]
+            [Cell(name), Cell(metric), *estimate_cells(value), count(task.rows)]
             for name, task in self.tasks.items()
             for metric, value in task.metrics.items()
         ]
-        rows.append([Cell("Average"), Cell(""), Cell("accuracy"), number(self.average), Cell("")])
+        rows.append([Cell("Average"), Cell("accuracy"), number(self.average), Cell(""), Cell("")])
         table = Table(
             caption="Every task, and the average of accuracies",
-            columns=["Task", "Rows", "Metric", "Value", INTERVAL],
+            columns=["Task", "Metric", "Value", INTERVAL, "Rows"],
             rows=rows,
             numeric=frozenset({"Rows", "Value"}),
         )

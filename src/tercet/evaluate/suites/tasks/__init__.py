@@ -164,13 +164,14 @@ class TasksResult(SuiteResult):
         for name, mode, answers in self._answers():
             for metric, value in answers.metrics.items():
                 marked = f"{metric}*" if metric == answers.metric else metric
-                cells = [Cell(name), Cell(mode), count(len(answers.labels)), Cell(marked)]
-                rows.append([*cells, *estimate_cells(value)])
+                cells = [Cell(name), Cell(marked), *estimate_cells(value)]
+                rows.append([*cells, Cell(mode), count(len(answers.labels))])
         for mean, score in self.overall.items():
-            rows.append([*map(Cell, ("overall", "", "", mean)), number(score), Cell("")])
+            empty = [Cell("")] * 3
+            rows.append([Cell("overall"), Cell(mean), number(score), *empty])
         return Table(
             caption="Every metric of every mode; * marks the one that represents its task",
-            columns=["Task", "Mode", "Rows", "Metric", "Value", INTERVAL],
+            columns=["Task", "Metric", "Value", INTERVAL, "Mode", "Rows"],
             rows=rows,
             numeric=frozenset({"Rows", "Value"}),
         )

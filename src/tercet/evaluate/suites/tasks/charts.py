@@ -94,7 +94,7 @@ def _reliability(task: str, modes: Sequence[tuple[str, Calibration]]) -> Chart:
         sentences.append(f"{mode}: expected calibration error {error}")
     return Chart(
         title="Reliability",
-        note="Below the dotted line the model is overconfident. Larger dots are more rows.",
+        note="Below the dotted line it is overconfident. Larger dots: more rows.",
         alternative=(
             f"Reliability of {task}: accuracy over confidence, in bins; on the dotted line "
             f"confidence equals accuracy. {'. '.join(sentences)}."
@@ -128,7 +128,7 @@ def _by_length(modes: Sequence[Answers]) -> Chart:
     words = "words" if len(modes[0].texts) == 1 else "words of both sentences"
     return Chart(
         title=f"{metric.capitalize()} by length",
-        note="With 95 % intervals; all groups have about the same number of rows.",
+        note="With 95 % intervals, in groups of about equal size.",
         alternative=f"{metric} of {task} by number of words. {'. '.join(sentences)}.",
         x=Axis(words, -0.4, len(names) - 0.6, names),
         y=Axis(metric, max(low, -1.0), min(high, 1.0)),

@@ -1,4 +1,4 @@
-"""The templates of the HTML report and of SVG files."""
+"""Reads the templates of the HTML report and of SVG files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def environment() -> Environment:
 
 
 def source(name: str) -> str:
-    """The text of a file of this folder."""
+    """The text of a file of the folder `templates`."""
     loader = environment().loader
     assert loader is not None
     return loader.get_source(environment(), name)[0]
