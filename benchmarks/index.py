@@ -34,8 +34,7 @@ import pyarrow as pa
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.embed.identity import Identity
-from tercet.embed.schema import vectors_schema, write_index
+from tercet.embed.schema import Identity, vectors_schema, write_index
 from tercet.embed.staged import Staged, stage
 from tercet.evaluate.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load

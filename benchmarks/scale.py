@@ -37,7 +37,7 @@ LOCAL = """
 import sys, time
 from tercet.model import load
 from tercet.embed.local import embed_file
-from tercet.embed.identity import Identity
+from tercet.embed.schema import Identity
 source, out, folder = sys.argv[1:]
 model = load(folder, device="cpu")
 start = time.perf_counter()

@@ -44,7 +44,8 @@ from tercet.train.listener import Silent
 from tercet.train.loop import Loop
 from tercet.train.parts import choose_trainable, set_modes
 from tercet.train.plan import StagePlan
-from tercet.train.run import Run, train_recipe
+from tercet.train.preparation import prepare
+from tercet.train.run import train_recipe
 from tercet.train.update import Update
 from tercet.weights import resolve
 
@@ -268,14 +269,12 @@ class Stepper:
     @classmethod
     def prepare(cls, recipe: Recipe, data: Path) -> Stepper:
         free_memory()
-        run = Run(
-            recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent()
-        )
-        network, tokenizer = run._build()
-        losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+        world = World.join("cuda")
+        losses = prepare(recipe, data=data, world=world, listener=Silent()).losses(world)
+        network = losses.network
         stage = recipe.stages[0]
         loop = Loop(
-            recipe, losses=losses, journal=None, checkpoints=None, listener=Silent(), score=None
+            recipe, losses=losses, log=None, checkpoints=None, listener=Silent(), score=None
         )
         plan = loop._plan(stage)
         choose_trainable(network, stage, tasks=plan.tasks)
@@ -324,9 +323,9 @@ def steps_of(encoder: str, data: Path, *, surgery: str | None) -> tuple[float, f
 def conventional_surgery(encoder: str, data: Path) -> tuple[float, float]:
     """The same with a retained graph per task and gradients copied into vectors."""
     recipe = together(encoder, surgery="pcgrad")
-    run = Run(recipe, data=data, out=Path("unused"), world=World.join("cuda"), listener=Silent())
-    network, tokenizer = run._build()
-    losses = run._losses(network, tokenizer, run._tables("train", tokenizer), {})
+    world = World.join("cuda")
+    losses = prepare(recipe, data=data, world=world, listener=Silent()).losses(world)
+    network = losses.network
     tasks = recipe.stage_tasks(recipe.stages[0])
     network.train()
     body = list(network.encoder.parameters())

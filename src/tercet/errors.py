@@ -2,7 +2,7 @@
 
 
 class TercetError(Exception):
-    """A mistake in a file, a recipe or an argument, told in one sentence.
+    """A mistake in a file, a recipe or an argument, described in one sentence.
 
     The sentence names what is at fault (file, line, key or value) and what would be right.
     """
@@ -17,3 +17,7 @@ class ArgumentError(TercetError):
     def __init__(self, sentence: str, *arguments: str) -> None:
         super().__init__(sentence)
         self.arguments = arguments
+
+
+class ReportedElsewhereError(TercetError):
+    """Ends a process of a distributed run whose error another process reports."""

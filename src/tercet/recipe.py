@@ -265,7 +265,8 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     path = key.strip().split(".")
     if not equals or not all(path):
         raise ArgumentError(
-            f"`overrides` {override}: write it as KEY=VALUE, such as stages.0.epochs=1."
+            f"`overrides` {override}: write it as KEY=VALUE, such as stages.0.epochs=1.",
+            "overrides",
         )
     node: Any = tree
     for part in path[:-1]:
@@ -276,7 +277,9 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     elif isinstance(node, dict):
         node[last] = _value(text)
     else:
-        raise ArgumentError(f"`overrides` {override}: `{path[-2]}` is a value and has no keys.")
+        raise ArgumentError(
+            f"`overrides` {override}: `{path[-2]}` is a value and has no keys.", "overrides"
+        )
 
 
 def _descend(node: Any, part: str, override: str) -> Any:
@@ -284,7 +287,9 @@ def _descend(node: Any, part: str, override: str) -> Any:
         return node[_position(node, part, override)]
     if isinstance(node, dict):
         return node.setdefault(part, {})
-    raise ArgumentError(f"`overrides` {override}: `{part}` is inside a value that has no keys.")
+    raise ArgumentError(
+        f"`overrides` {override}: `{part}` is inside a value that has no keys.", "overrides"
+    )
 
 
 def _position(items: list[Any], part: str, override: str) -> int:
@@ -296,7 +301,8 @@ def _position(items: list[Any], part: str, override: str) -> int:
         return int(part)
     named = f" nor one of the names {', '.join(names)}" if names else ""
     raise ArgumentError(
-        f"`overrides` {override}: `{part}` is not a number from 0 to {len(items) - 1}{named}."
+        f"`overrides` {override}: `{part}` is not a number from 0 to {len(items) - 1}{named}.",
+        "overrides",
     )
 
 

@@ -44,7 +44,7 @@ def test_vectors_go_to_a_file_and_talk_to_stderr(
         (["rows.csv", "--column", "answer"], "no column `answer`"),
         (["rows.xlsx"], "unknown kind of file `.xlsx`"),
         (["rows.csv", "--out", "vectors.csv"], "give FILE.parquet or FILE.npy"),
-        (["rows.csv", "--address", "head:6379"], "--address is of a Ray cluster"),
+        (["rows.csv", "--address", "head:6379"], "--address needs --engine ray"),
         (["rows.csv", "--engine", "spark"], "'spark' is not one of 'local', 'ray'"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_full_disk_keeps_what_is_done(
     assert ended.code == 2
     (told,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert "cannot be written" in told
-    assert "the same command goes on from there" in told
+    assert "running it again resumes from there" in told
     assert "Traceback" not in ended.err
     assert not out.exists()
     assert here(*arguments).code == 0

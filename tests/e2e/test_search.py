@@ -74,14 +74,14 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
     more = write_rows(tmp_path / "more.csv", ["entirely new words"], first=40)
     assert here("index", more, "--out", built, "--add").code == 0
     again = here("index", more, "--out", built, "--add")
-    assert (again.code, "id 'r40' is in the index" in again.err) == (2, True)
+    assert (again.code, "id 'r40' is already in the index" in again.err) == (2, True)
     changed = write_rows(tmp_path / "changed.csv", ["changed words"], first=40)
     assert "Added or replaced 1 rows" in here("index", changed, "--out", built, "--update").err
     (line,) = here("search", built, "changed words", "--top", "1").out.splitlines()
     assert json.loads(line)["id"] == "r40"
     (tmp_path / "gone.txt").write_text("r40\nr39\nr99\n")
     ended = here("index", tmp_path / "gone.txt", "--out", built, "--delete")
-    assert "Deleted 2 rows; 1 of 3 ids were not there" in ended.err
+    assert "Deleted 2 rows; 1 of 3 ids were not in the index" in ended.err
     assert Index.open(built).count() == 39
     (tmp_path / "gone.csv").write_text("key,id\nx,r1\ny,r2\n")
     here("index", tmp_path / "gone.csv", "--out", built, "--delete")
@@ -95,7 +95,7 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
         (["search", "INDEX", "film", "--model", "OTHER"], "were made by the model"),
         (["search", "INDEX", "film", "--rerank", "5"], "cannot rerank"),
         (["search", "INDEX", " "], "query is empty"),
-        (["search", "INDEX", "film", "--top", "0"], "--top is 0"),
+        (["search", "INDEX", "film", "--top", "0"], "Invalid value for '--top'"),
         (["search", "no-such", "film"], "is not an index"),
         (["index", "EMPTY", "--out", "INDEX", "--model", "MODEL"], "is empty"),
         (["index", "BLANK", "--out", "INDEX", "--model", "MODEL"], "no row has a text"),
@@ -106,7 +106,7 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
         (["index", "ROWS", "--out", "INDEX", "--address", "x"], "--engine ray"),
         (["mine", "EMPTY", "--model", "MODEL"], "is empty"),
         (["mine", "ROWS", "--model", "MODEL", "--threshold", "7"], "from -1 to 1"),
-        (["mine", "ROWS", "--model", "MODEL", "--groups"], "above a threshold"),
+        (["mine", "ROWS", "--model", "MODEL", "--groups"], "--groups needs --threshold"),
         (["mine", "ROWS", "--model", "MODEL", "--rerank"], "cannot rerank"),
         (["mine", "ROWS", "--model", "MODEL", "--out", "x.doc"], "`.doc`"),
         (["mine", "ROWS", "--model", "MODEL", "--column", "txt"], "did you mean `text`"),
@@ -312,7 +312,7 @@ def test_mine_above_a_threshold_and_in_groups(here, tmp_path: Path, tiny_encoder
         ("1", "6"),
         ("4", "6"),
     ]
-    assert "1 rows without text left out" in ended.err
+    assert "1 rows without text were skipped" in ended.err
     ended = here("mine", file, "--threshold", "0.999999", "--groups", "--model", tiny_encoder)
     rows = [json.loads(line) for line in ended.out.splitlines()]
     assert rows == [{"group": 1, "id": row, "text": "a dull film"} for row in ("1", "4", "6")]

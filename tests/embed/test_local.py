@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tercet.embed import staged
-from tercet.embed.identity import Identity
 from tercet.embed.local import embed_file
 from tercet.embed.output import write_vectors
-from tercet.embed.schema import vector_array
+from tercet.embed.schema import Identity, vector_array
 from tercet.errors import TercetError
 from tercet.model import Model
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.embed import ray_corpus
-from tercet.embed.ray_corpus import FileCorpus
+from tercet.embed.ray_corpus import FileCorpus, open_file
 from tercet.embed.ray_records import PartRecord, PartRecords
-from tercet.embed.ray_survey import open_file
 from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
 

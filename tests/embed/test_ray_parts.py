@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tercet.embed.identity import Identity
 from tercet.embed.ray_engine import ParquetSink
 from tercet.embed.ray_parts import Embedder, PartsTask
 from tercet.embed.ray_records import PartRecords
-from tercet.embed.schema import vectors_schema
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
 from tercet.model import load

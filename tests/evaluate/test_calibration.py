@@ -13,9 +13,10 @@ from sklearn.metrics import log_loss, precision_recall_curve
 
 import tercet
 from tercet.data.examples import read_examples
+from tercet.data.held_out import held_out_rows
 from tercet.errors import TercetError
 from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
-from tercet.evaluate.scaling import calibrate, fit_scaling, held_out_rows, judged_rows
+from tercet.evaluate.scaling import calibrate, fit_scaling, judged_rows
 from tercet.evaluate.suites.tasks import Tasks
 from tercet.folders.model_card import ModelInfo
 from tercet.model import Model

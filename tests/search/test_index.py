@@ -12,7 +12,7 @@ import pytest
 
 from tercet.data.stream import TextFile
 from tercet.embed import staged
-from tercet.embed.identity import Identity
+from tercet.embed.schema import Identity
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
@@ -174,7 +174,7 @@ def test_mistakes_of_changes_change_nothing(built: Index, rows: Rows, tmp_path: 
     with pytest.raises(TercetError, match="did you mean `price`"):
         built.update(TextFile.open(tmp_path / "b.csv"))
     (tmp_path / "c.csv").write_text("id,text,price\nr1,x,much\n", "utf-8")
-    with pytest.raises(TercetError, match="`price` holds string"):
+    with pytest.raises(TercetError, match="`price` has type string"):
         built.update(TextFile.open(tmp_path / "c.csv"))
     built.refresh()
     assert built.version == version
@@ -189,7 +189,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, rows: Rows, model: Model) -
     with pytest.raises(TercetError, match="is a file"):
         Index.build(tmp_path / "file", rows(TEXTS[:2]), model)
     lance.write_dataset(pa.table({"x": [1]}), tmp_path / "theirs")
-    with pytest.raises(TercetError, match="no index that Tercet made"):
+    with pytest.raises(TercetError, match="not an index built by Tercet"):
         Index.open(tmp_path / "theirs")
 
 

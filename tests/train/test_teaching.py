@@ -14,7 +14,9 @@ import torch
 from torch.nn import functional as F
 
 import tercet
+from tercet.data import examples
 from tercet.data.examples import read_examples
+from tercet.data.held_out import held_out_rows
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.evaluate.encoded_texts import EncodedTexts
@@ -398,7 +400,7 @@ def test_a_taught_run_resumes_exactly_and_asks_nobody_again(
     info = (whole / "model" / "tercet.json").read_text("utf-8")
     assert teachers[0] not in info
     card = (whole / "model" / "README.md").read_text("utf-8")
-    assert "taught by 1 and 2" in card
+    assert "teacher: 1 and 2" in card
     trained = {task for line in lines for task in line.get("loss", {})}
     assert trained == set(tasks)
     assert set(lines[-1]["dev"]) == {"sentiment", "paraphrase", "similarity"}
@@ -482,8 +484,6 @@ def test_pairs_join_different_sentences_near_ones_among_them(
 def test_held_out_rows_never_train(
     train: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tercet.evaluate.scaling import held_out_rows
-
     seen: list[Losses] = []
     loss = Losses.loss
 
@@ -529,3 +529,25 @@ def test_rows_of_dev_never_train_by_another_name(train: Callable[..., Path]) -> 
     again = {"layout": "cs224n-sst", "train": ["ids-sst-dev.csv"], "limit": 24}
     with pytest.raises(TercetError, match="`again`: no row is left to train on"):
         train({"sentiment": SENTIMENT, "again": {"like": "sentiment", "data": again}})
+
+
+def test_files_are_read_once_per_task_and_split(
+    train: Callable[..., Path], teachers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[tuple[str, str]] = []
+    read = examples.read_examples
+
+    def counted(task: TaskSpec, split: Any, data_dir: Path) -> Any:
+        reads.append(("phrases" if task.like else "sentiment", split))
+        return read(task, split, data_dir)
+
+    monkeypatch.setattr(examples, "read_examples", counted)
+    teacher = {"folder": teachers[:1]}
+    phrases = {"like": "sentiment", "data": {"layout": "cs224n-sst", "limit": 30}}
+    train(
+        {
+            "sentiment": {**SENTIMENT, "held_out": 0.25, "teacher": teacher},
+            "phrases": {**phrases, "teacher": teacher},
+        }
+    )
+    assert sorted(reads) == [("phrases", "train"), ("sentiment", "dev"), ("sentiment", "train")]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
@@ -119,6 +119,8 @@ def main() -> None:
         code = _fail("aborted.")
     except typer.TyperException as error:
         code = _fail(error.format_message())
+    except ReportedElsewhereError:
+        code = ERROR
     except TercetError as error:
         code = _fail(str(error))
     except OSError as error:
@@ -129,9 +131,7 @@ def main() -> None:
 def _fail(sentence: str) -> int:
     if os.environ.get("TERCET_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
-    sentence = " ".join(sentence.split())
-    if sentence:
-        print(f"error: {sentence}", file=sys.stderr)
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
     return ERROR
 
 

@@ -58,7 +58,15 @@ def index(
             raise TercetError(
                 "--engine ray builds a whole index; --add, --update and --delete do not go with it."
             )
-        _build_with_ray(file, out, model, column, id_column, address)
+        from tercet.search.index import Index
+        from tercet.search.ray_index import index_with_ray
+
+        options = {"model": model, "column": column, "id_column": id_column, "address": address}
+        with progress("embedding") as report:
+            skipped = index_with_ray(file, out, **options, progress=report, log=print_message)
+        built = Index.open(out)
+        built.optimise(progress)
+        _print_summary(built, skipped=skipped)
         return
     if delete:
         _delete(file, out, column, id_column)
@@ -79,33 +87,6 @@ def _build(texts: TextFile, out: str, model: str | None) -> None:
     check_target(Path(out))
     built = Index.build(out, texts, load(model), phases=progress)
     _print_summary(built, skipped=texts.rows - built.count())
-
-
-def _build_with_ray(
-    source: str,
-    out: str,
-    model: str | None,
-    column: str | None,
-    id_column: str | None,
-    address: str | None,
-) -> None:
-    from tercet.search.index import Index
-    from tercet.search.ray_index import index_with_ray
-
-    with progress("embedding") as report:
-        skipped = index_with_ray(
-            source,
-            out,
-            model=model,
-            column=column,
-            id_column=id_column,
-            address=address,
-            progress=report,
-            log=print_message,
-        )
-    built = Index.open(out)
-    built.optimise(progress)
-    _print_summary(built, skipped=skipped)
 
 
 def _change(texts: TextFile, out: str, model: str | None, *, add: bool) -> None:

@@ -12,10 +12,6 @@ from tercet.errors import TercetError
 MODEL_HELP = "A model folder, a run or a hub id; default: the model that ships."
 TEXTS_HELP = "A file of texts: plain text, CSV, TSV, JSON lines or Parquet."
 ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)]
-IndexModelOption = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model of the index; default: loaded by its name."),
-]
 ColumnOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="The text column; default: guessed.")
 ]
@@ -47,6 +43,7 @@ PluginOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE.py",
+        envvar="TERCET_PLUGIN",
         help="A Python file that registers parts of your own; may be repeated.",
         callback=_load_plugins,
         is_eager=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_table
-from tercet.cli.options import IndexModelOption, PluginOption
+from tercet.cli.options import PluginOption
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
@@ -27,7 +27,10 @@ def search(
         int,
         typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode."),
     ] = 0,
-    model: IndexModelOption = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The model of the index; default: loaded by its name."),
+    ] = None,
     plugin: PluginOption = None,
 ) -> None:
     """Find the nearest texts of an index: a table on a terminal, JSON lines in a pipe.

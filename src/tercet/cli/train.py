@@ -116,3 +116,6 @@ class TerminalListener:
         if self._open is not None:
             self._open.__exit__(None, None, None)
             self._open = self._report = None
+
+    def interrupted(self, step: int) -> None:
+        print_message(f"Stopped and saved after step {step}; continue with --resume.")

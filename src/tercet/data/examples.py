@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -79,6 +80,16 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     if not collected.lines:
         raise TercetError(f"{files[0]}: no rows are left; {describe_skipped(collected.bad)}")
     return collected.finish(files)
+
+
+def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, Split], Examples]:
+    """A function that reads a task's split by name; the files of each are read at most once."""
+
+    @cache
+    def read(name: str, split: Split) -> Examples:
+        return read_examples(tasks[name], split, data_dir)
+
+    return read
 
 
 def is_labelled(task: TaskSpec, split: Split) -> bool:
@@ -239,7 +250,8 @@ def read_texts(
         named = ", ".join(f"`{column}`" for column in chosen.texts)
         raise ArgumentError(
             f"{path}: {width} text column{'s' * (width > 1)} needed, not {len(chosen.texts)} "
-            f"({named}); select {'them' if width > 1 else 'it'} with `column`."
+            f"({named}); select {'them' if width > 1 else 'it'} with `column`.",
+            "column",
         )
     texts: tuple[list[str], ...] = tuple([] for _ in chosen.texts)
     for row in read_rows(path, chosen.texts, chosen.reading):

@@ -100,7 +100,7 @@ def _choose(
     if len(chosen.texts) != 1:
         named = ", ".join(f"`{text}`" for text in chosen.texts)
         raise ArgumentError(
-            f"{path}: one text column needed, not {named}; select it with `column`."
+            f"{path}: one text column needed, not {named}; select it with `column`.", "column"
         )
     names = column_names(path, chosen.reading)
     if kind_of(path) == "json-lines":
@@ -130,7 +130,9 @@ def _free_name(name: str, number: int, *, path: Path) -> str:
     if name in (ID, TEXT, VECTOR):
         raise ArgumentError(
             f"{path}: the column name {name!r} is reserved for ids, texts and vectors; rename the "
-            "column, or select it with `column` or `id_column`."
+            "column, or select it with `column` or `id_column`.",
+            "column",
+            "id_column",
         )
     return f"column_{number + 1}" if not name or name.isdecimal() else name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -133,16 +133,18 @@ def load_table(
     limit: int,
     cache_dir: Path | None = None,
     progress: Progress | None = None,
+    read: Callable[[], Examples] | None = None,
 ) -> TaskTable:
     """A split's table from the cache; if it is not there, it is made first.
 
     The cache key covers the content of files, the tokenizer and all settings that matter.
+    `read` gives the split's examples; default: `read_examples`.
     """
     check_columns(task, resolve(task.data), split)
     files = find_split(task.data, split, data_dir)
 
     def make() -> Stored:
-        examples = read_examples(task, split, data_dir)
+        examples = read_examples(task, split, data_dir) if read is None else read()
         return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
 
     key = _key(task, split, files, tokenizer, limit=limit)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 
 from tercet.data.stream import TextFile
-from tercet.embed.identity import Identity
 from tercet.embed.output import check_output, write_vectors
-from tercet.embed.schema import vectors_schema
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.staged import stage, work_folder
 from tercet.model import Model
 from tercet.progress import Progress, silent

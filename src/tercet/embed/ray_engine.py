@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.stream import VECTOR
-from tercet.embed.identity import Identity
 from tercet.embed.output import check_output, is_array, write_vectors
 from tercet.embed.ray_cluster import connected
-from tercet.embed.ray_corpus import FileCorpus
+from tercet.embed.ray_corpus import FileCorpus, survey
 from tercet.embed.ray_parts import Log, PartsTask, embed_parts
 from tercet.embed.ray_records import PartRecord, PartRecords
-from tercet.embed.ray_survey import survey
-from tercet.embed.schema import vectors_schema
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
 from tercet.model import load

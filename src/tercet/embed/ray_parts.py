@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tercet.data.stream import TEXT, VECTOR
-from tercet.embed.identity import Identity
 from tercet.embed.ray_cluster import import_ray
 from tercet.embed.ray_corpus import FileCorpus, Share
 from tercet.embed.ray_records import PartRecord, PartRecords
-from tercet.embed.schema import vector_array
+from tercet.embed.schema import Identity, vector_array
 from tercet.errors import TercetError
 from tercet.plugins import load_plugin, loaded_plugins
 from tercet.progress import Progress

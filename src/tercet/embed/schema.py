@@ -1,16 +1,46 @@
-"""The schema of tables of vectors: id, text, other columns, vector, and which model made them."""
+"""Tables of vectors: id, text, other columns and vector, and the identity of the model."""
 
 from __future__ import annotations
+
+import hashlib
+import json
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tercet.data.stream import VECTOR
-from tercet.embed.identity import Identity
+from tercet.model import Model
 
 FORMAT = 1
 FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
+
+
+class Identity(NamedTuple):
+    """Stored with vectors, so that those of two models are never mixed.
+
+    name: what `tercet.load` finds the model by
+    hash: sha256 of its weights, tokenizer and pooling
+    """
+
+    name: str
+    hash: str
+    width: int
+
+    @classmethod
+    def of(cls, model: Model) -> Identity:
+        return cls(model.source, _hash(model), model.width)
+
+
+def _hash(model: Model) -> str:
+    info = model.info
+    digest = hashlib.sha256()
+    settings = [info.pooling, info.max_tokens, info.lower_case, model.tokenizer.fingerprint]
+    digest.update(json.dumps(settings).encode())
+    for part in model.engine.encoder_bytes():
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def vectors_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tercet.data.stream import TEXT, VECTOR, TextFile
-from tercet.embed.identity import Identity
-from tercet.embed.schema import vector_array
+from tercet.embed.schema import Identity, vector_array
 from tercet.errors import TercetError
 from tercet.files import replace_file, write_json
 from tercet.model import Model

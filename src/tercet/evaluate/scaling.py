@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tercet.data.examples import read_examples
+from tercet.data.held_out import held_out_rows
 from tercet.errors import TercetError
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.folders.model_card import ModelInfo
@@ -22,7 +23,6 @@ BOUNDS = (0.05, 20.0)
 MOST_SHIFT = 10.0
 DEV_SHARE = 0.5
 """Share of dev rows to fit on, where training held none out; the others judge the scaling."""
-SEED = 11711
 
 
 def fit_scaling(
@@ -91,12 +91,6 @@ def _prior_weights(prior: float, classes: NDArray[np.int64]) -> NDArray[np.float
     """Weights of rows of two classes [n] that give class 1 this prior."""
     counts = np.bincount(classes, minlength=2)
     return (np.array([1.0 - prior, prior]) / np.maximum(counts, 1))[classes]
-
-
-def held_out_rows(count: int, *, share: float, seed: int = SEED) -> NDArray[np.int64]:
-    """The rows of a split that a scaling is fitted on, rising; the same every time."""
-    kept = max(1, round(count * share))
-    return np.sort(np.random.default_rng(seed).permutation(count)[:kept])
 
 
 def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ def read_config(folder: Path) -> EncoderConfig:
         known = ", ".join(ARCHITECTURES)
         raise TercetError(f"{path}: model_type is {model_type!r}; it should be one of {known}")
     architecture = ARCHITECTURES[model_type]
-    for key, right in architecture.required.items():
+    for key, right in architecture.required:
         if source.get(key, right) not in (right, None):
             raise TercetError(f"{path}: {key} is {source[key]!r}; only {right!r} is supported")
     keys = architecture.config.config_keys()

@@ -47,6 +47,10 @@ class Launches:
         self.relative = relative
         self.training = encoder.training
         sites = 1 + _SITES_PER_LAYER * self.config.layers
+        self._row_shape = {
+            "WIDTH": self.config.width,
+            "BLOCK": 1 << (self.config.width - 1).bit_length(),
+        }
         self.seeds = torch.randint(1 << 31, (sites,), device=tokens.ids.device, dtype=torch.int64)
         self.d_relative = (
             torch.zeros_like(relative)
@@ -66,8 +70,7 @@ class Launches:
             *(embeddings.norm.weight, embeddings.norm.bias, self.seeds),
             *(norm.out, norm.normed, norm.spreads),
             *(embeddings.first_position, config.norm_eps, self._rate(config.dropout)),
-            WIDTH=config.width,
-            BLOCK=_power_of_two(config.width),
+            **self._row_shape,
             TYPES=config.token_types,
         )
         return norm
@@ -76,14 +79,13 @@ class Launches:
         tokens, embeddings, config = self.tokens, self.embeddings, self.config
         words, kinds = embeddings.words.weight.grad, embeddings.types
         each = _rows_per_program(len(grad))
-        kernels.embed_backward[(_programs(len(grad), each),)](
+        kernels.embed_backward[(-(-len(grad) // each),)](
             *(grad, tokens.ids, tokens.positions, tokens.types, embeddings.norm.weight, self.seeds),
             *(embedded.normed, embedded.spreads, words, embeddings.positions.weight.grad),
             words if kinds is None else kinds.weight.grad,
             *(embeddings.norm.weight.grad, embeddings.norm.bias.grad),
             *(len(grad), embeddings.first_position, self._rate(config.dropout), each),
-            WIDTH=config.width,
-            BLOCK=_power_of_two(config.width),
+            **self._row_shape,
             TYPES=config.token_types,
         )
 
@@ -95,11 +97,7 @@ class Launches:
             kernels.attend_forward[(-(-self.tokens.count // each), config.heads)](
                 *(qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds, mixed),
                 *self._attention_numbers(number, each, shortest),
-                HEADS=config.heads,
-                WIDTH=config.width // config.heads,
-                LENGTH=length,
-                RELATIVE=self.relative is not None,
-                num_warps=_warps(length),
+                **self._tile_shape(length),
             )
         return mixed
 
@@ -112,13 +110,9 @@ class Launches:
                 *(grad, qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds),
                 *(d_qkv, _grad(bias), qkv if self.d_relative is None else self.d_relative),
                 *self._attention_numbers(number, each, shortest),
-                HEADS=config.heads,
-                WIDTH=config.width // config.heads,
-                LENGTH=length,
-                RELATIVE=self.relative is not None,
+                **self._tile_shape(length),
                 TRAINS=bias.requires_grad,
                 LEARNS=self.d_relative is not None,
-                num_warps=_warps(length),
             )
         return d_qkv
 
@@ -131,8 +125,7 @@ class Launches:
             *(x, before.bias, residual, norm.weight, norm.bias, self.seeds),
             *(result.out, result.normed, result.spreads),
             *(site, self.config.norm_eps, self._rate(self.config.dropout)),
-            WIDTH=self.config.width,
-            BLOCK=_power_of_two(self.config.width),
+            **self._row_shape,
         )
         return result
 
@@ -142,12 +135,11 @@ class Launches:
         """The gradients of the residual and of what was added to it, each [total, width]."""
         d_residual, d_x = torch.empty_like(grad), torch.empty_like(grad)
         each = _rows_per_program(len(grad))
-        kernels.residual_norm_backward[(_programs(len(grad), each),)](
+        kernels.residual_norm_backward[(-(-len(grad) // each),)](
             *(grad, norm.weight, self.seeds, result.normed, result.spreads, d_residual, d_x),
             *(_grad(norm.weight), _grad(norm.bias), _grad(before.bias)),
             *(site, len(grad), self._rate(self.config.dropout), each),
-            WIDTH=self.config.width,
-            BLOCK=_power_of_two(self.config.width),
+            **self._row_shape,
             TRAINS=norm.weight.requires_grad,
         )
         return d_residual, d_x
@@ -167,6 +159,15 @@ class Launches:
                 break
         # Tiles of 16 and 32 take about as long: one launch fewer.
         return tiles if len(tiles) == 1 else [(32, 0, each), *tiles[2:]]
+
+    def _tile_shape(self, length: int) -> dict[str, int]:
+        return {
+            "HEADS": self.config.heads,
+            "WIDTH": self.config.width // self.config.heads,
+            "LENGTH": length,
+            "RELATIVE": self.relative is not None,
+            "num_warps": 8 if length >= 128 else 4 if length >= 64 else 1,
+        }
 
     def _attention_numbers(self, number: int, each: int, shortest: int) -> tuple[float, ...]:
         config = self.config
@@ -219,15 +220,3 @@ def _grad(parameter: Tensor) -> Tensor:
 
 def _rows_per_program(rows: int) -> int:
     return max(4, -(-rows // _PROGRAMS))
-
-
-def _programs(rows: int, each: int) -> int:
-    return -(-rows // each)
-
-
-def _power_of_two(width: int) -> int:
-    return 1 << (width - 1).bit_length()
-
-
-def _warps(length: int) -> int:
-    return 8 if length >= 128 else 4 if length >= 64 else 1

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tercet.data.stream import ID, TEXT, VECTOR, TextFile
-from tercet.embed.identity import Identity
-from tercet.embed.schema import HASH_KEY, NAME_KEY, vectors_schema
+from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
 from tercet.embed.staged import stage, work_folder
 from tercet.errors import ArgumentError, TercetError
 from tercet.model import Model, load
@@ -160,7 +159,7 @@ class Index:
         if cross is not None:
             scores = cross.scores(rerank_pairs(texts, hits, rerank))
             hits = reranked(hits, scores.tolist(), rerank)
-        return [found[:top] for found in hits]
+        return [ranked[:top] for ranked in hits]
 
     def nearest(
         self, vectors: Floats, *, top: int = 10, where: str | None = None

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tercet.data.stream import ID, TEXT, TextFile
-from tercet.embed.identity import Identity
+from tercet.embed.schema import Identity
 from tercet.embed.staged import Staged, stage
 from tercet.errors import ArgumentError, TercetError
 from tercet.model import Model

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tercet.embed.identity import Identity
 from tercet.embed.ray_cluster import connected
+from tercet.embed.ray_corpus import check_ids, survey
 from tercet.embed.ray_engine import ray_work_folder, start_records
 from tercet.embed.ray_parts import Log, PartsTask, embed_parts
 from tercet.embed.ray_records import PartRecords
-from tercet.embed.ray_survey import check_ids, survey
-from tercet.embed.schema import vectors_schema
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
 from tercet.model import load

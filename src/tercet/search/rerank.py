@@ -71,8 +71,8 @@ def rerank_pairs(
     """Each query with the texts of its first `count` hits."""
     return [
         (query, hit.text)
-        for query, found in zip(queries, hits, strict=True)
-        for hit in found[:count]
+        for query, ranked in zip(queries, hits, strict=True)
+        for hit in ranked[:count]
     ]
 
 
@@ -83,10 +83,10 @@ def reranked(hits: Sequence[Sequence[Hit]], scores: Iterable[float], count: int)
     """
     values = iter(scores)
     ordered = []
-    for found in hits:
-        scored = [replace(hit, cross=round(next(values), 6)) for hit in found[:count]]
+    for ranked in hits:
+        scored = [replace(hit, cross=round(next(values), 6)) for hit in ranked[:count]]
         scored.sort(key=lambda hit: -(hit.score + (hit.cross or 0.0)))
-        ordered.append([*scored, *found[count:]])
+        ordered.append([*scored, *ranked[count:]])
     return ordered
 
 

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.files import replace_folder, sha256_of, write_json
 
 _MANIFEST = "manifest.json"
@@ -122,9 +122,10 @@ def _write(
             sums = {file.name: sha256_of(file) for file in sorted(writing.iterdir())}
             write_json(writing / _MANIFEST, sums)
     except (OSError, SafetensorError) as error:
-        raise TercetError(
+        raise ArgumentError(
             f"{target}: the checkpoint could not be written ({error}); "
-            "make room on the disk and go on with --resume from the one before it."
+            "make room on the disk and continue from the one before it with `resume`.",
+            "resume",
         ) from error
 
 

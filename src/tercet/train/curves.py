@@ -1,30 +1,32 @@
-"""TensorBoard curves of a run, when asked for."""
+"""TensorBoard curves of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError
 from tercet.folders.model_card import Metrics
 from tercet.train.listener import Listener
 
 
 class Curves:
-    """Writes what it hears as curves, and passes it on."""
+    """A listener that writes curves and passes everything on to another."""
 
     def __init__(self, folder: Path, listener: Listener) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise TercetError(
-                "--tensorboard needs a further package: pip install 'tercet[tensorboard]'."
+            raise ArgumentError(
+                "`tensorboard` needs a further package: pip install 'tercet[tensorboard]'.",
+                "tensorboard",
             ) from error
         self._writer: Any = SummaryWriter(folder)
         self._listener = listener
         self.say = listener.say
         self.working = listener.working
         self.begin_stage = listener.begin_stage
+        self.interrupted = listener.interrupted
 
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None:
         for line in lines:

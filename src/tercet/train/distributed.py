@@ -1,4 +1,4 @@
-"""The processes of one training run, as torchrun starts them; alone when it did not."""
+"""The processes of a training run, as torchrun starts them; a single one without it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tercet.errors import TercetError
+from tercet.errors import ReportedElsewhereError, TercetError
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all of a run's."""
+    """This process among those of a run."""
 
     rank: int
     size: int
@@ -26,7 +26,7 @@ class World:
 
     @classmethod
     def join(cls, device: str | None = None) -> World:
-        """Meet the other processes; `device` is found out when left open."""
+        """Join the other processes; `device` defaults to a GPU where there is one."""
         local = int(os.environ.get("LOCAL_RANK", "0"))
         chosen = _device(device, local)
         size = int(os.environ.get("WORLD_SIZE", "1"))
@@ -39,12 +39,12 @@ class World:
             dist.destroy_process_group()
 
     @property
-    def leads(self) -> bool:
-        """Rank 0 alone writes and talks."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which alone writes files and messages."""
         return self.rank == 0
 
     def bounds(self, rows: int) -> list[int]:
-        """Where each rank's contiguous share of a global batch begins, and the end, [size + 1]."""
+        """Where each rank's contiguous share of a batch begins, and the end, [size + 1]."""
         return [rank * rows // self.size for rank in range(self.size + 1)]
 
     def sum_(self, tensor: Tensor) -> None:
@@ -58,17 +58,17 @@ class World:
             return tuple(columns)
         return tuple(_gather(column, self, rows) for column in columns)
 
-    def agree(self, values: Sequence[float]) -> list[float]:
-        """What rank 0 says, on every rank."""
+    def from_main(self, values: Sequence[float]) -> list[float]:
+        """The values of the main process, on every process."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.broadcast(tensor, src=0)
-        said: list[float] = tensor.tolist()
-        return said
+        received: list[float] = tensor.tolist()
+        return received
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says yes."""
+        """Whether the flag is set on any process."""
         if self.size == 1:
             return flag
         votes = torch.tensor(float(flag), device=self.device)
@@ -76,10 +76,10 @@ class World:
         return votes.item() > 0.0
 
     @contextmanager
-    def in_step(self) -> Iterator[None]:
-        """Around what may be a mistake on any process: all go on or none does.
+    def all_or_none(self) -> Iterator[None]:
+        """Around work that may fail on any process: either all continue or none does.
 
-        The first process that failed tells why; the others end without a word.
+        The first process that failed reports why; the others end silently.
         """
         failure: TercetError | None = None
         try:
@@ -92,16 +92,16 @@ class World:
         if failure is not None and not failed[: self.rank].any():
             raise failure
         if failed.any():
-            raise TercetError("")
+            raise ReportedElsewhereError
 
     def wait(self) -> None:
-        """Until every process has come here."""
+        """Wait until every process is here."""
         if self.size > 1:
             dist.barrier()
 
 
 class _Gather(torch.autograd.Function):
-    """All ranks' rows in the order of the ranks; each gets back the gradient of its own."""
+    """The rows of all ranks in order; each rank receives the gradient of its own."""
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, world: World, rows: int) -> Tensor:
@@ -128,13 +128,13 @@ def _device(name: str | None, local: int) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
-        raise TercetError(f"device {name!r} is not known here; use cpu or cuda.")
+        raise TercetError(f"device {name!r} is unknown; use cpu or cuda.")
     device = torch.device(name)
     if device.type == "cuda":
         index, count = local if device.index is None else device.index, torch.cuda.device_count()
         if index >= count:
-            seen = f"{count} GPU{'s' * (count != 1)}" if count else "no GPU"
-            raise TercetError(f"GPU {index} (counted from 0) was asked for; torch sees {seen}.")
+            available = f"{count} GPU{'s' * (count != 1)}" if count else "no GPU"
+            raise TercetError(f"There is no GPU {index} (from 0): torch sees {available}.")
         device = torch.device("cuda", index)
         torch.cuda.set_device(device)
     return device

@@ -1,4 +1,4 @@
-"""Who hears how a run goes."""
+"""Listeners: what a run reports while it trains."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from tercet.folders.model_card import Metrics
-from tercet.infer.engine import Progress
+from tercet.progress import Progress, silent
 
 
 class Listener(Protocol):
-    """Is told of everything that a person may want to watch."""
+    """Receives everything that a user may want to follow."""
 
     def say(self, sentence: str) -> None: ...
     def working(self, what: str) -> AbstractContextManager[Progress]:
-        """Around long work before a stage, which tells how far it is."""
+        """Around long work before a stage."""
         ...
 
     def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
     def end_stage(self) -> None: ...
+    def interrupted(self, step: int) -> None:
+        """Training stopped and was saved after this step of the run."""
+        ...
 
 
 class Silent:
-    """The listener of the processes that do not lead."""
+    """A listener that shows nothing, as on all processes but the main one."""
 
     def say(self, sentence: str) -> None: ...
     def working(self, what: str) -> AbstractContextManager[Progress]:
-        return nullcontext(_unheard)
+        return nullcontext(silent)
 
     def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...
     def scores(self, *, step: int, dev: Metrics, score: float, best: bool) -> None: ...
     def end_stage(self) -> None: ...
-
-
-def _unheard(done: int, total: int) -> None: ...
+    def interrupted(self, step: int) -> None: ...

@@ -20,30 +20,30 @@ from tercet.train.average import Average
 from tercet.train.backward import Backward
 from tercet.train.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
 from tercet.train.exemplars import fill_exemplars
-from tercet.train.journal import Journal, StepRecord
 from tercet.train.listener import Listener
 from tercet.train.losses import Losses
+from tercet.train.metrics_log import MetricsLog, StepRecord
 from tercet.train.pace import Pace
 from tercet.train.parts import choose_trainable, rate, set_modes
 from tercet.train.plan import StagePlan, Subset
 from tercet.train.surgery import GradientSurgery
 from tercet.train.update import Update
 
-# On a GPU reading a loss means waiting for it, so losses are read in groups.
-_STEPS_A_FLUSH = {"cuda": 20}
-# Seconds; torchrun passes a Ctrl-C on to processes that the terminal has told already.
+# Reading a loss on a GPU waits for it, so losses are read in groups.
+_STEPS_PER_FLUSH = {"cuda": 20}
+# Seconds; torchrun passes a Ctrl-C on to processes that had it from the terminal already.
 _SAME_INTERRUPT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a run stands.
+    """How far a run is.
 
-    stage, step: the stage, and its steps that are done
-    total: steps of the whole run that are done
+    stage, step: the stage, and how many of its steps are done
+    total: how many steps of the whole run are done
     best, best_step: the stage's best score so far and the total at which it was reached
-    waited: scores since then
-    ended: whether the stage was ended early
+    waited: how many scores since then
+    ended: whether the stage ended early
     kept_steps: of each finished stage, the total whose weights it left
     switches: [step of the stage, index of the task that its schedule switched to] each
     """
@@ -66,31 +66,31 @@ class Position:
 
 
 class Loop:
-    """Trains a network through the stages of a recipe, from wherever a checkpoint left it."""
+    """Trains a network through the stages of a recipe, from the start or a checkpoint."""
 
     def __init__(
         self,
         recipe: Recipe,
         *,
         losses: Losses,
-        journal: Journal,
+        log: MetricsLog,
         checkpoints: Checkpoints,
         listener: Listener,
         score: Callable[[StageSpec], tuple[Metrics, float]] | None,
     ) -> None:
-        """`score` gives a stage's metrics on dev and its score of them; None without dev."""
+        """`score` gives the metrics of a stage on dev and their score; None without dev."""
         self.recipe = recipe
         self.losses = losses
         self.network = losses.network
         self.world = losses.world
-        self.journal = journal
+        self.log = log
         self.checkpoints = checkpoints
         self.listener = listener
         self.score = score
         self.position = Position()
 
     def run(self, start: Checkpoint | None) -> Position:
-        """Train to the end of the last stage; Ctrl-C saves a checkpoint and then goes through."""
+        """Train to the end; Ctrl-C saves a checkpoint and is then raised."""
         if start is not None:
             self.position = Position.restore(start.state["position"])
             self.network.load_state_dict(start.network)
@@ -102,16 +102,14 @@ class Loop:
                     )
                     start = None
                 if self._stage(self.recipe.stages[number], start, interrupted):
-                    self.listener.say(
-                        f"Stopped and saved after step {self.position.total}; go on with --resume."
-                    )
+                    self.listener.interrupted(self.position.total)
                     raise KeyboardInterrupt
         return self.position
 
     def _stage(
         self, stage: StageSpec, start: Checkpoint | None, interrupted: Callable[[], bool]
     ) -> bool:
-        """Train a stage, told to the listener; whether it was interrupted."""
+        """Train a stage; whether it was interrupted."""
         plan = self._plan(stage)
         self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
         try:
@@ -153,7 +151,7 @@ class Loop:
                 average.update(step=step)
             pace.step()
             self.position = replace(self.position, step=step + 1, total=self.position.total + 1)
-            self.journal.step(
+            self.log.step(
                 StepRecord(
                     step=self.position.total,
                     stage=stage.name,
@@ -167,7 +165,7 @@ class Loop:
             scoring, saving, flushing = self._due(plan)
             stop = flushing and self.world.any(interrupted())
             if scoring or saving or flushing:
-                self._tell_steps()
+                self._log_steps()
             if scoring:
                 with average.applied() if average is not None else nullcontext():
                     self._score(stage, plan)
@@ -181,8 +179,8 @@ class Loop:
                 return True
         return False
 
-    def _tell_steps(self) -> None:
-        lines, rows = self.journal.flush()
+    def _log_steps(self) -> None:
+        lines, rows = self.log.flush()
         self.listener.steps(lines, rows=rows)
 
     def _plan(self, stage: StageSpec) -> StagePlan:
@@ -204,16 +202,16 @@ class Loop:
         return plan
 
     def _subsets(self, names: Sequence[str]) -> dict[str, Subset]:
-        found = {}
+        subsets = {}
         for name in names:
             table = self.losses.tables[name]
             subset = Subset.of_task(self.recipe.tasks[name], table.labels, rows=len(table))
             if subset is not None:
-                found[name] = subset
-        return found
+                subsets[name] = subset
+        return subsets
 
     def _due(self, plan: StagePlan) -> tuple[bool, bool, bool]:
-        """Whether it is time, after a step, to score on dev, to save, and to read the losses."""
+        """Whether, after a step, to score on dev, to save, and to read the losses."""
         done, total = self.position.step, self.position.total
         ends_stage = done == len(plan)
         every = self.recipe.evaluation_of(self.recipe.stages[self.position.stage]).every
@@ -223,16 +221,16 @@ class Loop:
             scoring = ends_stage or (every > 0 and done % every == 0)
         every = self.recipe.checkpoint.every
         saving = ends_stage or (every > 0 and total % every == 0)
-        flushing = done % _STEPS_A_FLUSH.get(self.world.device.type, 1) == 0
+        flushing = done % _STEPS_PER_FLUSH.get(self.world.device.type, 1) == 0
         return scoring and self.score is not None, saving, flushing
 
     def _score(self, stage: StageSpec, plan: StagePlan) -> None:
         dev: Metrics = {}
         score = 0.0
         evaluation = self.recipe.evaluation_of(stage)
-        if self.score is not None and self.world.leads:
+        if self.score is not None and self.world.is_main:
             dev, score = self.score(stage)
-        score = self.world.agree([score])[0]
+        score = self.world.from_main([score])[0]
         best = self.position.best is None or score > self.position.best
         total = self.position.total
         if best:
@@ -241,8 +239,8 @@ class Loop:
             self.position = replace(self.position, waited=self.position.waited + 1)
         if evaluation.patience is not None and self.position.waited >= evaluation.patience:
             self.position = replace(self.position, ended=True)
-        if self.world.leads:
-            self.journal.scores(step=total, stage=stage.name, dev=dev, score=score)
+        if self.world.is_main:
+            self.log.scores(step=total, stage=stage.name, dev=dev, score=score)
             self.listener.scores(step=total, dev=dev, score=score, best=best)
             if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)
@@ -252,11 +250,11 @@ class Loop:
     def _switch_task(self, stage: StageSpec, plan: StagePlan, dev: Metrics) -> None:
         """Train only the task that the schedule chooses by these scores."""
         index = 0
-        if self.world.leads:
+        if self.world.is_main:
             tasks = {name: self.recipe.tasks[name] for name in plan.tasks}
             choose = resolve(type(stage.schedule).after_score)
             index = plan.tasks.index(choose(stage.schedule, dev, tasks))
-        step, index = self.position.step, int(self.world.agree([index])[0])
+        step, index = self.position.step, int(self.world.from_main([index])[0])
         self.position = replace(self.position, switches=[*self.position.switches, [step, index]])
         plan.switch_to(index, step=step)
 
@@ -271,9 +269,9 @@ class Loop:
         self.position = replace(self.position, kept_steps=[*self.position.kept_steps, step])
 
     def _save(self, optimiser: torch.optim.Optimizer, surgery: GradientSurgery | None) -> None:
-        if self.world.leads:
+        if self.world.is_main:
             checkpoint = Checkpoint(
-                state={"position": asdict(self.position), "journal": self.journal.sync()},
+                state={"position": asdict(self.position), "journal": self.log.sync()},
                 network=self.network.state_dict(),
                 optimiser=optimiser_tensors(self.network, optimiser),
                 surgery=surgery.state() if surgery is not None else {},
@@ -284,7 +282,7 @@ class Loop:
 
 @contextmanager
 def _interrupt_noticed() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is noted, for the loop to end at a step's end; a later one goes through."""
+    """The first Ctrl-C is noted, so that the step can end; a later one is raised."""
     first: float | None = None
     before = signal.getsignal(signal.SIGINT)
 

@@ -1,105 +1,174 @@
-"""From the tables that were read to the rows that train, and what their teachers say of them."""
+"""What a run has before its first step: the network, the rows that train and the dev rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from tercet.data.examples import read_examples
-from tercet.data.layouts import split_files
-from tercet.data.table import TaskTable
+from tercet import weights
+from tercet.data.examples import Examples, describe_skipped, read_once
+from tercet.data.layouts import Split
+from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
-from tercet.evaluate.scaling import held_out_rows
 from tercet.infer.engine import Engine
+from tercet.network.network import Network
+from tercet.nn.fingerprint import fingerprint
+from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
+from tercet.text.tokenizer import Tokenizer
+from tercet.train.distributed import World
 from tercet.train.head_loss import Targets
-from tercet.train.holding_out import rows_apart, rows_not_in
 from tercet.train.listener import Listener
-from tercet.train.pairing import make_pairs
-from tercet.train.teaching import Teachers
+from tercet.train.losses import Losses, prior_shifts
+from tercet.train.masking import Masking
+from tercet.train.parts import choose_trainable
+from tercet.train.surgery import GradientSurgery
+from tercet.train.training_rows import TrainingRows
 
-Rows = NDArray[np.int64]
-Columns = list[tuple[int, Rows]]
-"""Of each column, where its texts stand in the files: in which column, at which rows."""
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A recipe's network and data.
 
-class Preparation:
-    """Leaves out rows, makes pairs, and asks teachers, as the tasks of a recipe want it."""
+    tables: the rows that train, of each task that trains
+    targets: of tasks with a teacher, what it gives for these rows
+    dev: the dev rows of each task that is scored; on the main process only
+    weights: the name of the encoder and the fingerprint of its weights
+    """
 
-    def __init__(self, recipe: Recipe, *, data: Path, engine: Engine, listener: Listener) -> None:
-        """`engine` has the network as it is before training."""
-        self._tasks = recipe.tasks
-        self._data = data
-        self._engine = engine
-        self._listener = listener
+    recipe: Recipe
+    network: Network
+    tokenizer: Tokenizer
+    tables: Mapping[str, TaskTable]
+    targets: Mapping[str, Targets]
+    dev: Mapping[str, TaskTable]
+    weights: str
 
-    def __call__(
-        self, tables: Mapping[str, TaskTable]
-    ) -> tuple[dict[str, TaskTable], dict[str, Targets]]:
-        """The tables to train on, and of tasks with a teacher what it gives for every row."""
-        teachers = Teachers(device=self._engine.network.device, listener=self._listener)
-        found: dict[str, TaskTable] = {}
-        targets: dict[str, Targets] = {}
-        for name, table in tables.items():
-            found[name], columns = self._choose(name, table)
-            if self._tasks[name].teacher is not None:
-                targets[name] = self._ask(teachers, name, columns)
-        return found, targets
+    def losses(self, world: World) -> Losses:
+        recipe = self.recipe
+        return Losses(
+            network=self.network,
+            tasks=recipe.tasks,
+            tables=self.tables,
+            template=self.tokenizer.template,
+            max_tokens=recipe.encoder.max_tokens,
+            world=world,
+            masking=self._masking(),
+            targets=self.targets,
+            shifts=prior_shifts(recipe.tasks, self.tables),
+            widths=recipe.encoder.widths or (),
+        )
 
-    def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, Columns]:
-        """The rows that train; and where their texts stand in the files."""
-        pairs = self._tasks[name].data.pairs
-        columns: Columns = [(place, np.arange(len(table))) for place in range(len(table.columns))]
-        if pairs is not None:
-            first, second = make_pairs(
-                table.columns[0], pairs, engine=self._engine, listener=self._listener
-            )
-            self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
-            columns = [(0, first), (0, second)]
-        kept = self._rows_to_train_on(name, columns)
-        if not len(kept):
+    def _masking(self) -> Masking | None:
+        if not self.network.masked_objectives:
+            return None
+        if self.tokenizer.mask_id is None:
             raise TercetError(
-                f"Task `{name}`: no row is left to train on, all are held out or stand in dev."
+                f"objective `masked-language-model`: the tokenizer of {self.recipe.encoder.name} "
+                "has no mask token."
             )
-        if (left_out := len(columns[0][1]) - len(kept)) > 0:
-            self._listener.say(f"{name}: {left_out:,} rows held out.")
-        columns = [(place, rows[kept]) for place, rows in columns]
-        if pairs is not None:
-            return table.paired(columns[0][1], columns[1][1]), columns
-        return (table.take(kept) if left_out else table), columns
+        return Masking(
+            mask_id=self.tokenizer.mask_id,
+            special_ids=self.tokenizer.special_ids,
+            vocabulary=self.network.encoder.config.vocabulary,
+        )
 
-    def _rows_to_train_on(self, name: str, columns: Columns) -> Rows:
-        """All rows but those held out; of a task that is like another, all but those that tell of
-        rows that the other holds out, or that stand in its dev."""
-        task = self._tasks[name]
-        count = len(columns[0][1])
-        if task.like is None:
-            every = np.arange(count)
-            if task.held_out == 0.0:
-                return every
-            return np.setdiff1d(every, held_out_rows(count, share=task.held_out))
-        other = self._tasks[task.like]
-        texts = self._texts(name, columns[: 1 if "single" in task.modes else 2])
-        kept = np.arange(count)
-        if other.held_out > 0.0:
-            known = read_examples(other, "train", self._data).texts
-            rows = held_out_rows(len(known[0]), share=other.held_out).tolist()
-            kept = rows_apart(texts, [[column[row] for row in rows] for column in known])
-        if split_files(other.data, "dev"):
-            dev = read_examples(other, "dev", self._data).texts
-            kept = np.intersect1d(kept, rows_not_in(texts, dev))
-        return kept
 
-    def _texts(self, name: str, columns: Columns) -> list[list[str]]:
-        read = read_examples(self._tasks[name], "train", self._data).texts
-        return [[read[column][row] for row in rows.tolist()] for column, rows in columns]
+def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> Prepared:
+    """Load the encoder, build the network, read the data and query teachers."""
+    read = read_once(recipe.tasks, data)
+    load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
+    with world.all_or_none():
+        network, tokenizer, name = _build(recipe)
+        network.to(world.device)
+        tables = load(_trained_tasks(recipe), "train", tokenizer)
+        dev = load(_scored_tasks(recipe), "dev", tokenizer) if world.is_main else {}
+        _check_stages(recipe, network)
+    bf16 = world.device.type == "cuda"
+    engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
+    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener)
+    targets: dict[str, Targets] = {}
+    # The other processes find in the cache what the main process has made.
+    for is_main in (True, False):
+        with world.all_or_none():
+            if world.is_main == is_main:
+                tables, targets = rows.choose(tables)
+    return Prepared(recipe, network, tokenizer, tables, targets, dev, name)
 
-    def _ask(self, teachers: Teachers, name: str, columns: Columns) -> Targets:
-        task = self._tasks[name]
-        # A pair's head reads two columns; vectors are kept of all.
-        used = 1 if "single" in task.modes else 2 if task.predicts else len(columns)
-        width = self._engine.network.encoder.config.width
-        return teachers.targets(name, task, self._texts(name, columns[:used]), width=width)
+
+def _build(recipe: Recipe) -> tuple[Network, Tokenizer, str]:
+    """The network, its tokenizer, and the name and fingerprint of the encoder's weights."""
+    spec = recipe.encoder
+    folder = weights.resolve(spec.name)
+    tokenizer = Tokenizer.load(folder)
+    encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
+    identity = fingerprint(encoder)
+    weights.check_known(spec.name, fingerprint=identity)
+    tokenizer.check_fits(encoder.config.vocabulary)
+    if spec.max_tokens > encoder.config.max_tokens:
+        raise TercetError(
+            f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "
+            f"{encoder.config.max_tokens} at most."
+        )
+    if spec.widths is not None and spec.widths[-1] >= encoder.config.width:
+        raise TercetError(
+            f"`encoder.widths` has {spec.widths[-1]}, but vectors of {spec.name} are only "
+            f"{encoder.config.width} wide."
+        )
+    if spec.pooling == "pooler" and encoder.pooler is None:
+        raise TercetError(
+            f"`encoder.pooling` is pooler, but {spec.name} has no pooler; use mean or cls."
+        )
+    torch.manual_seed(recipe.seed)
+    network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks)
+    return network, tokenizer, f"{spec.name} {identity}"
+
+
+def _check_stages(recipe: Recipe, network: Network) -> None:
+    """Raise what would stop a later stage before anything is written."""
+    for stage in recipe.stages:
+        choose_trainable(network, stage, tasks=recipe.stage_tasks(stage))
+        if stage.surgery is not None:
+            GradientSurgery(stage.surgery)
+
+
+def _trained_tasks(recipe: Recipe) -> set[str]:
+    return {task for stage in recipe.stages for task in recipe.stage_tasks(stage)}
+
+
+def _scored_tasks(recipe: Recipe) -> set[str]:
+    evaluations = map(recipe.evaluation_of, recipe.stages)
+    return {task for evaluation in evaluations for task in recipe.scored_tasks(evaluation)}
+
+
+def _load_tables(
+    recipe: Recipe,
+    names: set[str],
+    split: Split,
+    tokenizer: Tokenizer,
+    *,
+    data: Path,
+    read: Callable[[str, Split], Examples],
+    listener: Listener,
+) -> dict[str, TaskTable]:
+    limit = recipe.encoder.max_tokens
+    tables = {}
+    for name, task in recipe.tasks.items():
+        if name in names:
+            table = load_table(
+                task, split, data, tokenizer, limit=limit, read=partial(read, name, split)
+            )
+            listener.say(_describe_table(name, split, table, limit=limit))
+            tables[name] = table
+    return tables
+
+
+def _describe_table(name: str, split: str, table: TaskTable, *, limit: int) -> str:
+    cut = sum(int((column.lengths > limit).sum()) for column in table.columns)
+    notes = [f"{name} {split}: {len(table):,} rows"]
+    notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
+    return "; ".join(notes) + f". {describe_skipped(table.skipped)}".rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -17,7 +17,6 @@ Count = Annotated[int, Field(gt=0, description="a whole number above 0")]
 TokenId = Annotated[int, Field(ge=0, description="a token id")]
 Rate = Annotated[float, Field(ge=0, lt=1, description="a number from 0 and below 1")]
 Epsilon = Annotated[float, Field(ge=0, description="a number from 0")]
-
 
 ARCHITECTURES: Registry[Architecture] = Registry("encoder architecture")
 
@@ -52,12 +51,9 @@ class Architecture:
         *("cls.", "lm_head.", "qa_outputs.", "classifier."),
         *("embeddings.position_ids", "embeddings.token_type_ids"),
     )
-    required: Mapping[str, object] = field(
-        default_factory=lambda: {
-            "position_embedding_type": "absolute",
-            "is_decoder": False,
-            "add_cross_attention": False,
-        }
+    required: tuple[tuple[str, object], ...] = (
+        ("position_embedding_type", "absolute"),
+        *(("is_decoder", False), ("add_cross_attention", False)),
     )
     first_position: int = 0
     pair_separators: int = 1

@@ -139,14 +139,15 @@ class _Writer:
             for part in ("expand.weight", "expand.bias", "contract.weight", "contract.bias")
         )
         if self.outliers is None:
-            activated = self._activate(self._linear(f"{name}.expand", hidden))
+            expanded = self._linear(f"{name}.expand", hidden)
+            activated = self.graph.activation(self.config.activation, expanded)
             return self._linear(f"{name}.contract", activated)
         outliers = self.outliers[index]
         # The outliers come last: the 8-bit product reads zeros there, an fp32 product reads them.
         order = np.append(np.setdiff1d(np.arange(len(wide)), outliers.neurons), outliers.neurons)
         usual = len(order) - len(outliers.neurons)
         (expanded,) = self._linears(hidden, [wide[order]], [wide_bias[order]])
-        activated = self._activate(expanded)
+        activated = self.graph.activation(self.config.activation, expanded)
         narrow = narrow[:, order]
         weight = np.where(np.arange(len(order)) < usual, narrow, np.float32(0))
         product = self._product(self._rounded(activated, outliers), weight, narrow_bias)
@@ -200,9 +201,6 @@ class _Writer:
         return self.graph.add(
             "LayerNormalization", hidden, weight, bias, epsilon=self.config.norm_eps
         )
-
-    def _activate(self, hidden: str) -> str:
-        return self.graph.activation(self.config.activation, hidden)
 
     def _mask(self, real: str, places: str, shape: str) -> str:
         """real, bool [rows, length], and places [length] -> the mask of attention."""

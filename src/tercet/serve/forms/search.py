@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
-from tercet.search.rerank import (
-    CANNOT_RERANK,
-    pair_scores,
-    ranking_task,
-    rerank_pairs,
-    reranked,
-)
+from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, rerank_pairs, reranked
 from tercet.serve.exchange import (
     Body,
     TextOrTexts,
@@ -30,7 +23,7 @@ from tercet.serve.exchange import (
     responses,
 )
 from tercet.serve.refusal import RefusalError
-from tercet.serve.service import InputOptions, Service
+from tercet.serve.service import Service
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
@@ -86,8 +79,11 @@ async def search(request: Request) -> Response:
     if index is None:
         raise RefusalError(404, "This server has no index.")
     queries = [body.query] if isinstance(body.query, str) else body.query
+    task = ranking_task(service.model, mode="cross")
+    if body.rerank and task is None:
+        raise RefusalError(422, CANNOT_RERANK, field="rerank")
     service.check_count(len(queries), "query")
-    _check_rerank(service, len(queries), body.rerank)
+    service.check_count(len(queries) * body.rerank, "rerank")
     options = input_options(request, "query", body.truncate)
     vectors = await service.vectors(await service.pieces(queries), options)
     count = max(body.top, body.rerank)
@@ -95,9 +91,15 @@ async def search(request: Request) -> Response:
         hits = await asyncio.to_thread(index.nearest, vectors, top=count, where=body.where)
     except ArgumentError as error:
         raise RefusalError(422, str(error), field="where") from error
-    if body.rerank:
-        hits = await _rerank(service, queries, hits, body.rerank, options)
-    return answer({"results": [[_row(hit) for hit in found[: body.top]] for found in hits]})
+    pairs = rerank_pairs(queries, hits, body.rerank)
+    if pairs and task is not None:
+        columns = [await service.pieces(side) for side in zip(*pairs, strict=True)]
+        # The client cannot shorten the texts of the index.
+        options = replace(options, truncate=True)
+        predicted = await service.predictions(task, "cross", columns, options)
+        scores = pair_scores(service.model.tasks[task], predicted)
+        hits = reranked(hits, scores.tolist(), body.rerank)
+    return answer({"results": [[_row(hit) for hit in ranked[: body.top]] for ranked in hits]})
 
 
 def about(index: Index | None) -> dict[str, Any] | None:
@@ -105,39 +107,6 @@ def about(index: Index | None) -> dict[str, Any] | None:
     if index is None:
         return None
     return {"name": index.folder.rstrip("/").rpartition("/")[2], "rows": index.count()}
-
-
-def _check_rerank(service: Service, queries: int, count: int) -> None:
-    if not count:
-        return
-    if ranking_task(service.model, mode="cross") is None:
-        raise RefusalError(422, CANNOT_RERANK, field="rerank")
-    limit = service.limits.inputs
-    if queries * count > limit:
-        raise RefusalError(
-            413,
-            f"`rerank` needs {queries * count} pairs; a request may have {limit}.",
-            field="rerank",
-        )
-
-
-async def _rerank(
-    service: Service,
-    queries: Sequence[str],
-    hits: Sequence[Sequence[Hit]],
-    count: int,
-    options: InputOptions,
-) -> list[list[Hit]]:
-    task = ranking_task(service.model, mode="cross")
-    pairs = rerank_pairs(queries, hits, count)
-    if task is None or not pairs:
-        return [list(found) for found in hits]
-    columns = [await service.pieces(side) for side in zip(*pairs, strict=True)]
-    # The client cannot shorten the texts of the index.
-    options = replace(options, truncate=True)
-    predicted = await service.predictions(task, "cross", columns, options)
-    scores = pair_scores(service.model.tasks[task], predicted)
-    return reranked(hits, scores.tolist(), count)
 
 
 def _row(hit: Hit) -> dict[str, Any]:

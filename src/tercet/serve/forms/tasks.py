@@ -61,24 +61,21 @@ class Classes(BaseModel):
     probabilities: list[float]
 
 
-class Graded(BaseModel):
+class Answer(BaseModel):
     task: str
     mode: str
     truncated: int
+
+
+class Graded(Answer):
     results: list[float]
 
 
-class Classified(BaseModel):
-    task: str
-    mode: str
-    truncated: int
+class Classified(Answer):
     results: list[Classes]
 
 
-class Predicted(BaseModel):
-    task: str
-    mode: str
-    truncated: int
+class Predicted(Answer):
     results: list[Classes] | list[float]
 
 
@@ -104,9 +101,8 @@ async def paraphrase(request: Request) -> Response:
     predictions = await _predict(
         request, "paraphrase", body.pairs, "pairs", mode=body.mode, truncate=body.truncate
     )
-    return predictions.answer(
-        (predictions.values if predictions.values.ndim == 1 else predictions.values[:, 1]).tolist()
-    )
+    values = predictions.values
+    return predictions.answer((values if values.ndim == 1 else values[:, 1]).tolist())
 
 
 @router.post("/similarity/pairs", openapi_extra=body_of(PairsBody), responses=responses(Graded))
@@ -120,9 +116,8 @@ async def similarity(request: Request) -> Response:
         request, "similarity", body.pairs, "pairs", mode=body.mode, truncate=body.truncate
     )
     low, high = grades
-    return predictions.answer(
-        ((predictions.values - low) * (SIMILARITY_SCALE / (high - low))).tolist()
-    )
+    scaled = (predictions.values - low) * (SIMILARITY_SCALE / (high - low))
+    return predictions.answer(scaled.tolist())
 
 
 @router.post("/predict/{task}", openapi_extra=body_of(PredictBody), responses=responses(Predicted))
@@ -133,9 +128,8 @@ async def predict(request: Request, task: str) -> Response:
     predictions = await _predict(
         request, task, body.inputs, "inputs", mode=body.mode, truncate=body.truncate
     )
-    return predictions.answer(
-        predictions.values.tolist() if labels is None else _classes(predictions.values, labels)
-    )
+    values = predictions.values
+    return predictions.answer(values.tolist() if labels is None else _classes(values, labels))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
-"""metrics.jsonl: every step's losses and every score on dev, and nothing that differs between two
-runs of the same recipe, so that a sewn run can be compared with an unbroken one byte for byte.
+"""metrics.jsonl: the losses of every step and every score on dev.
+
+It holds nothing that differs between two runs of the same recipe, so that a resumed run can be
+compared with an uninterrupted one byte for byte.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from typing import Any, BinaryIO
 
 from torch import Tensor
 
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError
 from tercet.train.plan import Draw
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step; its tensors may still be on their way from a GPU.
+    """One step; its tensors may still be on a GPU.
 
     losses: [tasks], norm: scalar, cosines: [tasks, tasks] or None
     """
@@ -51,33 +53,33 @@ class StepRecord:
         return line
 
 
-def open_journal(file: Path, *, length: int) -> BinaryIO:
-    """The file to append to; of an older one only the first `length` bytes are kept."""
+def open_metrics(file: Path, *, length: int) -> BinaryIO:
+    """The file to append to; only the first `length` bytes of an older one are kept."""
     stream = file.open("ab")
-    # A shorter file stays as it is: truncating would fill it up with zeros.
+    # Truncating a shorter file would fill it up with zeros.
     stream.truncate(min(length, stream.tell()))
     stream.seek(0, os.SEEK_END)
     return stream
 
 
-class Journal:
-    """Holds steps back until `flush`, so that a GPU need not be waited for at each."""
+class MetricsLog:
+    """Writes metrics.jsonl; holds steps until `flush`, so that not every step waits for a GPU."""
 
     def __init__(self, stream: BinaryIO, *, describe: Callable[[Draw], str]) -> None:
-        """`describe` tells where a draw's rows stand in their files."""
+        """`describe` says where the rows of a draw are in their files."""
         self._stream = stream
-        self._waiting: list[StepRecord] = []
+        self._held: list[StepRecord] = []
         self._describe = describe
 
     def step(self, record: StepRecord) -> None:
-        self._waiting.append(record)
+        self._held.append(record)
 
     def flush(self) -> tuple[list[dict[str, Any]], int]:
-        """Write the steps held back; their lines, and how many rows they trained on.
+        """Write the held steps; their lines, and how many rows they trained on.
 
         A loss or gradient that is not finite is an error that names task, step and batch.
         """
-        records, self._waiting = self._waiting, []
+        records, self._held = self._held, []
         lines = []
         for record in records:
             line = record.line()
@@ -92,7 +94,7 @@ class Journal:
         self._stream.flush()
 
     def sync(self) -> int:
-        """Make sure that all lines are on disk; the length of the file so far."""
+        """Sync all lines to disk; the length of the file so far."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
         return self._stream.tell()
@@ -105,16 +107,17 @@ class Journal:
             if not math.isfinite(loss := line["loss"][draw.task]):
                 raise self._not_finite(record, [draw], "loss", loss)
         if not math.isfinite(line["norm"]):
-            # The step has spoilt the weights, though its losses do not show it yet.
+            # The step has ruined the weights, although its losses do not show it yet.
             raise self._not_finite(record, record.draws, "gradient", line["norm"])
 
     def _not_finite(
         self, record: StepRecord, draws: Sequence[Draw], what: str, value: float
-    ) -> TercetError:
+    ) -> ArgumentError:
         tasks = " and ".join(f"`{draw.task}`" for draw in draws)
         batches = " and ".join(map(self._describe, draws))
-        return TercetError(
+        return ArgumentError(
             f"the {what} of task {tasks} became {value} at step {record.step} of stage "
-            f"`{record.stage}`, on {batches}; the last good checkpoint is kept: mend these rows "
-            "and go on with --resume, or begin a new run with a lower learning rate."
+            f"`{record.stage}`, on {batches}; the last good checkpoint is kept: correct these rows "
+            "and continue with `resume`, or start a new run with a lower learning rate.",
+            "resume",
         )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tercet.train.holding_out import rows_apart, rows_not_in
+from tercet.data.held_out import rows_apart, rows_not_in
 
 
 def test_phrases_of_held_out_sentences_are_left_out() -> None:

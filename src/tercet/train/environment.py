@@ -1,4 +1,4 @@
-"""What a run was made with, for tables that must say so."""
+"""What a run is made with: versions, machine and weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 import tercet
 
 
-def made_with(device: torch.device, *, weights: str) -> dict[str, str]:
-    """The versions, the machine and the weights that a run began with, each in words."""
+def describe_environment(device: torch.device, *, weights: str) -> dict[str, str]:
+    """Each in words, for tables of results; `weights`: those that the run began with."""
     return {
         "tercet": tercet.__version__,
         "torch": torch.__version__,
