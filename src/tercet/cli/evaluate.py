@@ -69,7 +69,7 @@ def evaluate(
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
 
-    * marks the metric that represents a task; its most accurate mode counts overall. Several models
+    * marks the main metric of a task; its most accurate mode counts overall. Several models
     are each tested against the first by a paired bootstrap of the same rows. If a file of a suite
     is missing, the rest is measured and the exit code is 3.
 

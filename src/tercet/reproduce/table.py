@@ -35,7 +35,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExperimentRow:
     """One recipe: published and measured metrics, and why seeds failed.
 
     remarks: where its data are not those that a column is named after
@@ -50,7 +50,7 @@ class Row:
     failures: list[str]
 
 
-def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[Row]:
+def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[ExperimentRow]:
     """One row per recipe that was run, in order; also for those that failed."""
     by_name: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -58,7 +58,7 @@ def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[Row]:
     return [_row(name, of_name, out) for name, of_name in by_name.items()]
 
 
-def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
+def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
     recipe = find_bundled(name).parse()
     done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
     summaries = [read_json_object(folder / "summary.json") for folder in done]
@@ -66,7 +66,7 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
     for task in TASKS:
         if summaries and task in recipe.tasks and task in summaries[0]["dev"]:
             measured[task] = _measure(recipe, task, summaries)
-    return Row(
+    return ExperimentRow(
         name=name,
         report=recipe.report,
         summary=recipe.summary,
@@ -119,14 +119,14 @@ def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, flo
     return middle - half, middle + half
 
 
-def write_table(rows: Sequence[Row], out: Path, *, facts: Mapping[str, str]) -> None:
+def write_table(rows: Sequence[ExperimentRow], out: Path, *, facts: Mapping[str, str]) -> None:
     """Write table.md and table.json; `facts` say how the results were made."""
     content = {"facts": dict(facts), "rows": [asdict(row) for row in rows]}
     write_json(out / "table.json", content)
     write_text(out / "table.md", to_markdown(rows, facts=facts))
 
 
-def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:
+def to_markdown(rows: Sequence[ExperimentRow], *, facts: Mapping[str, str]) -> str:
     heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
     heads += ["mean pub.", "mean ours", "seeds", "note"]
     lines = ["# Published against measured, on dev", ""]
@@ -136,7 +136,7 @@ def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ExperimentRow) -> list[str]:
     cells = [row.name]
     for task in TASKS:
         cells += [_number(row.published.get(task)), _with_interval(row.measured.get(task))]
@@ -146,7 +146,7 @@ def _cells(row: Row) -> list[str]:
     return [*cells, str(seeds), note]
 
 
-def _means(row: Row) -> dict[str, float]:
+def _means(row: ExperimentRow) -> dict[str, float]:
     return {task: measured.mean for task, measured in row.measured.items()}
 
 
