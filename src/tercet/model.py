@@ -23,6 +23,7 @@ from tercet.progress import Progress
 from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
+from tercet.vectors import unit
 
 # Torch is imported where it is needed: a model of ONNX graphs runs without it.
 if TYPE_CHECKING:
@@ -148,10 +149,8 @@ class Model:
         pieces = self.pieces(_texts(texts))
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
-        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)[:, :width][places]
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors /= np.maximum(lengths, np.float32(1e-12))
-        return vectors
+        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)
+        return unit(vectors[:, :width][places])
 
     def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""

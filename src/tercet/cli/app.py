@@ -86,7 +86,7 @@ def options(
         typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1)."),
     ] = False,
 ) -> None:
-    """One encoder, three answers: sentiment, paraphrase and similarity from a single BERT.
+    """One encoder, many answers: several sentence tasks on a single transformer encoder.
 
     Example: tercet train tercet/demo --data DIR --out runs/first
     """
