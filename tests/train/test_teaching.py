@@ -190,7 +190,7 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
     model = tercet.load(tiny_encoder)
     expected = [model.engine.vectors(model.pieces(column)) for column in read]
     np.testing.assert_allclose(found, np.concatenate(expected, axis=1), rtol=1e-5)
-    with pytest.raises(TercetError, match="32 wide, but the encoder.s are 48"):
+    with pytest.raises(TercetError, match="32 wide, but the encoder's are 48"):
         ask("kept", block, sample_data, width=48)
 
 

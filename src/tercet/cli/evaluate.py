@@ -61,8 +61,8 @@ def evaluate(
         int | None,
         typer.Option(
             min=1,
-            help="At most so many rows of each task and set, for a quick look: only the suites "
-            "tasks and robustness read fewer.",
+            help="At most so many rows of each task and set, for a quick look; suites that need "
+            "all rows ignore it.",
         ),
     ] = None,
     plugin: PluginOption = None,
