@@ -118,7 +118,8 @@ def main() -> None:
     except typer.Abort:
         code = _fail("aborted.")
     except typer.TyperException as error:
-        code = _fail(error.format_message())
+        # Without a message, the help has been printed.
+        code = _fail(error.format_message()) if error.format_message() else ERROR
     except ReportedElsewhereError:
         code = ERROR
     except TercetError as error:
