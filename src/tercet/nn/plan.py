@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.text.tokens import spans
+
 # Padded tokens that cost an accelerator about as much time as the launches of one more block.
 _WORTH_A_BLOCK = 4096
 
@@ -36,7 +38,8 @@ def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
         counts = np.diff(np.append(runs, len(lengths)))
         return HostPlan(_shapes(counts, lengths[runs]), {})
     by_length = np.argsort(lengths, kind="stable")
-    order = _token_order(lengths, by_length)
+    starts = np.cumsum(lengths) - lengths
+    order = spans(starts[by_length], lengths[by_length])
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     return HostPlan(_shapes(counts, present), {"order": order, "places": places})
@@ -66,16 +69,13 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
         shapes.append((rows, length))
         base += rows * length
         end = begin
-    first = np.cumsum(lengths) - lengths
-    arrays["slots"] = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
+    arrays["slots"] = spans(starts, lengths)
     return HostPlan(shapes, arrays)
 
 
 def one_block(lengths: NDArray[np.int64], *, length: int) -> HostPlan:
     """All rows in one block of a fixed length, so that only `lengths` vary."""
-    starts = np.arange(len(lengths)) * length
-    first = np.cumsum(lengths) - lengths
-    slots = np.repeat(starts - first, lengths) + np.arange(int(lengths.sum()))
+    slots = spans(np.arange(len(lengths)) * length, lengths)
     real = np.arange(length) < lengths[:, None]
     return HostPlan([(len(lengths), length)], {"slots": slots, "real0": real})
 
@@ -86,11 +86,3 @@ def _padded_length(length: np.int64) -> int:
 
 def _shapes(counts: NDArray[np.integer], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(zip(counts.tolist(), lengths.tolist(), strict=True))
-
-
-def _token_order(lengths: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of tokens when whole rows are taken in the order `rows`, int64 [total]."""
-    starts = np.cumsum(lengths) - lengths
-    taken = lengths[rows]
-    shift = starts[rows] - (np.cumsum(taken) - taken)
-    return np.repeat(shift, taken) + np.arange(int(taken.sum()))
