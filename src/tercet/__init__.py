@@ -1,4 +1,4 @@
-"""One encoder, three answers: sentiment, paraphrase and similarity from a single BERT.
+"""One encoder, many answers: several sentence tasks on a single transformer encoder.
 
     import tercet
 

@@ -71,9 +71,7 @@ def test_a_pipe_gets_a_plain_table_and_the_file_the_same_figures(
     assert code == 0
     assert f"Wrote {file}." in talk
     lines = [line.split("\t") for line in out.splitlines()]
-    assert lines[0] == [
-        "# Tasks: Every metric of every mode; * marks the one that represents its task"
-    ]
+    assert lines[0] == ["# Tasks: Every metric of every mode; * marks the main metric of a task"]
     assert lines[1] == ["Task", "Metric", "Value", "95 % interval", "Mode", "Rows"]
     metrics = ["accuracy*", "macro-f1", "pearson*", "spearman", "mean", "mean-shifted"]
     assert [line[1] for line in lines[2:8]] == metrics

@@ -73,7 +73,7 @@ def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path)
     new = tmp_path / "new"
     for arguments, told in [
         ([tiny_mpnet, "--out", full], "not overwritten"),
-        ([full, "--out", new], "is no model"),
+        ([full, "--out", new], "is not a model"),
         ([tiny_mpnet, "--out", new, "--format", "pickle"], "--format"),
         ([tiny_mpnet], "--out"),
     ]:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.data.delimited import Reading
-from tercet.data.readers import Row, column_names, read_rows
+from tercet.data.readers import FileRow, column_names, read_rows
 from tercet.errors import TercetError
 
 # A carriage return alone ends a line for some writers and not for others.
@@ -98,7 +98,11 @@ def test_json_lines_and_parquet_are_read_back(
 def test_plain_text_is_one_sentence_a_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt.xz", b'one "quoted"\tstays\r\n\n  two \n\n \n')
     rows = list(read_rows(path, ["text"]))
-    assert rows == [Row(1, ('one "quoted"\tstays',)), Row(2, (None,), blank=True), Row(3, ("two",))]
+    assert rows == [
+        FileRow(1, ('one "quoted"\tstays',)),
+        FileRow(2, (None,), blank=True),
+        FileRow(3, ("two",)),
+    ]
 
 
 COURSE = (

@@ -416,7 +416,7 @@ def unknown_model_type(bench: Bench) -> Arguments:
     return bench.train()
 
 
-@bad("tokenizer", "encoder knows only")
+@bad("tokenizer", "encoder has only")
 def tokenizer_of_another_encoder(bench: Bench) -> Arguments:
     path = bench.encoder / "tokenizer.json"
     content = json.loads(path.read_text("utf-8"))
@@ -426,7 +426,7 @@ def tokenizer_of_another_encoder(bench: Bench) -> Arguments:
     return bench.train()
 
 
-@bad("holds no tokenizer")
+@bad("has no tokenizer")
 def encoder_without_tokenizer(bench: Bench) -> Arguments:
     for name in ("tokenizer.json", "vocab.txt"):
         (bench.encoder / name).unlink()
@@ -599,7 +599,7 @@ def model_with_broken_json(bench: Bench) -> Arguments:
     return bench.predict("sentiment", "--text", "fine")
 
 
-@bad("data", "no model folder")
+@bad("data", "not a model folder")
 def export_into_a_foreign_folder(bench: Bench) -> Arguments:
     return ["export", bench.model, "--out", bench.data]
 

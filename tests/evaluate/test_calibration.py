@@ -218,7 +218,7 @@ def test_a_calibrated_model_keeps_its_scalings(
 def test_only_classifiers_have_scalings(headed: Model) -> None:
     facts = headed.info.model_dump()
     for wrong in ({"similarity": {"cross": {}}}, {"none": {"bi": {}}}):
-        with pytest.raises(ValueError, match="no classifier"):
+        with pytest.raises(ValueError, match="not a classifier"):
             ModelInfo.model_validate(facts | {"scalings": wrong})
 
 

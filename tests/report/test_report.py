@@ -8,7 +8,7 @@ import tercet
 from tercet.evaluate import compare as comparing
 from tercet.evaluate.evaluation import evaluate
 from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.presentation import Finding, Headline
+from tercet.evaluate.presentation import Headline
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.evaluate.suites import SUITES
 from tercet.report import report as reports
@@ -26,8 +26,8 @@ class LengthResult(SuiteResult):
     def headlines(self) -> list[Headline]:
         return [Headline("Length", "words", Estimate(0.25))]
 
-    def findings(self) -> list[Finding]:
-        return [Finding("Length", "Sentences are short.")]
+    def findings(self) -> dict[str, str]:
+        return {"Length": "Sentences are short."}
 
     def notes(self) -> list[str]:
         return ["length: a note."]

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tercet.reproduce.figure import draw
-from tercet.reproduce.table import Measured, Row
+from tercet.reproduce.table import ExperimentRow, Measured
 
 
-def row(name: str, **fields) -> Row:
+def row(name: str, **fields) -> ExperimentRow:
     values = {"report": None, "summary": "", "published": {}, "measured": {}}
-    return Row(name=name, remarks=[], failures=[], **(values | fields))
+    return ExperimentRow(name=name, remarks=[], failures=[], **(values | fields))
 
 
 def test_every_recipe_is_a_line_with_its_published_and_measured_values(tmp_path: Path) -> None:

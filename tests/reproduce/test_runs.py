@@ -17,8 +17,8 @@ from tercet.reproduce.runs import (
     FIRST_SEED,
     Experiment,
     Outcome,
-    in_turns,
     run_all,
+    teachers_first,
     with_earlier,
 )
 
@@ -45,7 +45,7 @@ def run_one(out: Path, *, from_scratch: bool) -> list[Outcome]:
         jobs=2,
         changes=[],
         from_scratch=from_scratch,
-        tell=lambda *told: None,
+        report=lambda *told: None,
     )
 
 
@@ -61,7 +61,7 @@ def test_the_teacher_comes_first_and_its_students_learn_from_it(
         jobs=2,
         changes=["seed=5"],
         from_scratch=True,
-        tell=lambda outcome, outcomes, total: told.append((len(outcomes), total)),
+        report=lambda outcome, outcomes, total: told.append((len(outcomes), total)),
     )
     assert told == [(place, 5) for place in range(1, 6)]
     teachers = [Experiment("tercet/base", FIRST_SEED + i) for i in range(3)]
@@ -113,7 +113,7 @@ def test_without_it_recipes_run_as_they_are(
 
 def test_an_ensemble_is_as_many_seeds_and_each_trains_once() -> None:
     base, small = Experiment("tercet/base", FIRST_SEED), Experiment("tercet/small", FIRST_SEED)
-    turns = in_turns([small, base])
+    turns = teachers_first([small, base])
     seeds = [Experiment("tercet/base", FIRST_SEED + i) for i in range(3)]
     assert turns == [seeds, [small]]
 
@@ -133,6 +133,6 @@ def test_those_that_run_at_once_share_the_cores(
     monkeypatch.setattr(runs.subprocess, "run", run)
     names = ["siamese/sts-mse", "siamese/sts-l1"]
     run_all(
-        names, data=tmp_path, out=tmp_path, seeds=2, jobs=jobs, changes=[], tell=lambda *_: None
+        names, data=tmp_path, out=tmp_path, seeds=2, jobs=jobs, changes=[], report=lambda *_: None
     )
     assert found == [told] * 4

@@ -83,5 +83,5 @@ def test_a_stage_leaves_its_best_by_its_own_score(run: Any) -> None:
 def test_a_stage_that_scores_what_nobody_predicts_is_a_mistake(run: Any) -> None:
     with pytest.raises(TercetError, match=r"evaluation\.tasks names task `similarty`"):
         run({"steps": 1, "evaluation": {"tasks": ["similarty"]}})
-    with pytest.raises(TercetError, match=r"'similarity\.pearson' is none of"):
+    with pytest.raises(TercetError, match=r"'similarity\.pearson' should be one of"):
         run({"steps": 1, "evaluation": {"tasks": ["sentiment"], "score": "similarity.pearson"}})

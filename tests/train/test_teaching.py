@@ -190,7 +190,7 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
     model = tercet.load(tiny_encoder)
     expected = [model.engine.vectors(model.pieces(column)) for column in read]
     np.testing.assert_allclose(found, np.concatenate(expected, axis=1), rtol=1e-5)
-    with pytest.raises(TercetError, match="32 wide and not 48"):
+    with pytest.raises(TercetError, match="32 wide, but the encoder's are 48"):
         ask("kept", block, sample_data, width=48)
 
 
@@ -225,7 +225,7 @@ def test_other_weights_under_a_known_name_teach_nothing(
 
 def test_an_absent_teacher_is_told_with_its_recipe(sample_data: Path) -> None:
     block = taught(SENTIMENT, "runs/absent/one", recipe="tercet/base")
-    with pytest.raises(TercetError, match=r"`sentiment` \(recipe tercet/base makes it\): There is"):
+    with pytest.raises(TercetError, match=r"`sentiment` \(made by recipe tercet/base\): There is"):
         ask("sentiment", block, sample_data)
 
 
@@ -429,7 +429,7 @@ def test_a_task_like_another_trains_its_heads(
     ("change", "told"),
     [
         ({"like": "mood"}, "is like `mood`, but no task"),
-        ({"labels": ["a", "b"]}, "other labels than `paraphrase`"),
+        ({"labels": ["a", "b"]}, "heads of `paraphrase` and needs the same labels"),
         (
             {
                 "cross": {
@@ -437,7 +437,7 @@ def test_a_task_like_another_trains_its_heads(
                     "objective": {"kind": "binary-cross-entropy"},
                 }
             },
-            "in mode `cross` another head",
+            "same head, shared layers and kind of objective in mode `cross`",
         ),
         ({"teacher": {"folder": "x"}}, "need a `teacher` with `weight = 1`"),
         ({"teacher": {"folder": "x", "weight": 0}}, "greater than 0"),

@@ -127,7 +127,7 @@ def test_a_model_gives_its_widths_and_no_others(model: tercet.Model, tmp_path: P
     with pytest.raises(TercetError, match="width 8; its widths are 4, 12, 20, 32"):
         model.embed(FIRST, width=8)
     card = (tmp_path / "run" / "model" / "README.md").read_text("utf-8")
-    assert "the first 4, 12 and 20 numbers" in card
+    assert "their first 4, 12 and 20 numbers" in card
 
 
 def test_a_plain_model_has_one_width(tiny_encoder: Path) -> None:

@@ -86,7 +86,7 @@ def options(
         typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1)."),
     ] = False,
 ) -> None:
-    """One encoder, three answers: sentiment, paraphrase and similarity from a single BERT.
+    """One encoder, many answers: several sentence tasks on a single transformer encoder.
 
     Example: tercet train tercet/demo --data DIR --out runs/first
     """
@@ -118,7 +118,8 @@ def main() -> None:
     except typer.Abort:
         code = _fail("aborted.")
     except typer.TyperException as error:
-        code = _fail(error.format_message())
+        # Without a message, the help has been printed.
+        code = _fail(error.format_message()) if error.format_message() else ERROR
     except ReportedElsewhereError:
         code = ERROR
     except TercetError as error:

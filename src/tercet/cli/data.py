@@ -10,7 +10,7 @@ import typer
 from tercet.cli.console import print_table
 
 if TYPE_CHECKING:
-    from tercet.data.checks import CheckReport, FileCheck, Finding, Overlap
+    from tercet.data.checks import CheckReport, FileCheck, Occurrences, Overlap
 
 LISTED = 20  # bad rows in the table; --json lists all
 
@@ -82,7 +82,7 @@ def _entries(file: FileCheck) -> list[Entry]:
     return entries + _labels(file) + _lengths(file)
 
 
-def _count(finding: Finding) -> str:
+def _count(finding: Occurrences) -> str:
     if not finding.count:
         return "0"
     first = ", ".join("/".join(map(str, group[:4])) for group in finding.lines[:3])

@@ -61,15 +61,15 @@ def evaluate(
         int | None,
         typer.Option(
             min=1,
-            help="At most so many rows of each task and set, for a quick look: only the suites "
-            "tasks and robustness read fewer.",
+            help="At most so many rows of each task and set, for a quick look; suites that need "
+            "all rows ignore it.",
         ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
 
-    * marks the metric that represents a task; its most accurate mode counts overall. Several models
+    * marks the main metric of a task; its most accurate mode counts overall. Several models
     are each tested against the first by a paired bootstrap of the same rows. If a file of a suite
     is missing, the rest is measured and the exit code is 3.
 

@@ -1,4 +1,4 @@
-"""`tercet reproduce`: run the reports' experiments and set our figures beside theirs."""
+"""`tercet reproduce`: run the reports' experiments and compare with the published results."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Recipes, or the part before the slash; all of the reports' if none."),
+        typer.Argument(help="Recipes, or what precedes the slash; default: all of the reports."),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Where the recipes' files lie."),
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipes' files."),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Runs, logs, table and figure.")] = Path(
         "reproduction"
     ),
     encoder: Annotated[
-        str | None, typer.Option(help="Instead of the encoder that the recipes name.")
+        str | None, typer.Option(help="The encoder; default: the one that each recipe names.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds each.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds per recipe.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Experiments that run in parallel.")] = 1,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Train the teachers of the recipes first.")
+        bool, typer.Option("--from-scratch", help="Train the recipes' teachers first.")
     ] = False,
     overrides: Annotated[
         list[str] | None,
@@ -40,10 +40,10 @@ def reproduce(
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Run experiments by name; write table.md, table.json and figure.svg of published and measured.
+    """Run experiments by name and compare them with the published results in a table and a chart.
 
-    Called again, it goes on where it stopped, and rows of earlier calls with the same --out stay.
-    An experiment that fails is a row with its reason.
+    A second call continues where the first stopped; rows of earlier calls with the same --out stay.
+    A failed experiment is a row with the reason.
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """
@@ -56,13 +56,13 @@ def reproduce(
     own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(overrides or [])]
     out.mkdir(parents=True, exist_ok=True)
 
-    def tell(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
+    def report(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
         how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
-        one = outcome.experiment
-        print_message(f"{len(outcomes)} of {total}: {one.name} with seed {one.seed} {how}")
-        # Again after each, so that what is done is told whatever happens to the rest.
-        every = with_earlier(outcomes, out)
-        write_table(build_rows(every, out), out, facts=facts_of(every, out))
+        name, seed = outcome.experiment.name, outcome.experiment.seed
+        print_message(f"{len(outcomes)} of {total}: {name} with seed {seed} {how}")
+        # After each experiment, so that the table is there whatever happens to the rest.
+        known = with_earlier(outcomes, out)
+        write_table(build_rows(known, out), out, facts=facts_of(known, out))
 
     outcomes = run_all(
         chosen,
@@ -72,7 +72,7 @@ def reproduce(
         jobs=jobs,
         changes=own,
         from_scratch=from_scratch,
-        tell=tell,
+        report=report,
     )
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")
     print(out / "table.md")

@@ -1,4 +1,4 @@
-"""`tercet train`: train a recipe and leave a run folder."""
+"""`tercet train`: train a recipe into a run folder."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def train(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or a TOML file.")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Where the recipe's files lie."),
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipe's files."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The run folder; runs/RECIPE when left out."),
+        typer.Option(metavar="DIR", help="The run folder; default: runs/RECIPE."),
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as stages.0.steps=300."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a key, such as stages.0.steps=300."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     device: Annotated[
-        str | None, typer.Option(help="cpu or cuda; found out when left out.")
+        str | None, typer.Option(help="cpu or cuda; default: cuda where there is a GPU.")
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write curves into the run folder too.")
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves.")
     ] = False,
     plugin: PluginOption = None,
 ) -> None:
-    """Train a recipe and leave a run folder: metrics, checkpoints and the model.
+    """Train a recipe into a run folder: metrics, checkpoints and the model.
 
     Example: tercet train tercet/quick --data DIR --out runs/quick --set stages.0.steps=300
     """
@@ -65,7 +65,7 @@ def train(
 
 
 class TerminalListener:
-    """Tells of a run on stderr: a bar with losses, rate and time left, and a line a score."""
+    """Shows a run on stderr: a bar with losses, rate and time left, and one line per score."""
 
     def __init__(self) -> None:
         self._open: Any = None

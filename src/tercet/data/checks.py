@@ -25,7 +25,7 @@ CLASSES = 20  # with more distinct numbers, labels are grades
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Occurrences:
     """How many rows or texts are affected, and the lines of the first few groups."""
 
     count: int
@@ -67,9 +67,9 @@ class FileCheck:
     label: str | None
     rows: int
     bad: list[BadRow]
-    duplicate_rows: Finding
-    duplicate_texts: Finding
-    conflicts: Finding
+    duplicate_rows: Occurrences
+    duplicate_texts: Occurrences
+    conflicts: Occurrences
     labels: LabelSummary | None
     lengths: Lengths
 
@@ -83,8 +83,8 @@ class Overlap:
 
     first: str
     second: str
-    pairs: Finding | None
-    sentences: Finding
+    pairs: Occurrences | None
+    sentences: Occurrences
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,22 +195,22 @@ def _group(keys: Iterable[Hashable]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _duplicates(keys: Iterable[Hashable], lines: Sequence[int]) -> Finding:
+def _duplicates(keys: Iterable[Hashable], lines: Sequence[int]) -> Occurrences:
     """Rows that repeat an earlier one."""
     groups = _group(keys)
     shown = [[lines[index] for index in group] for group in groups[:EXAMPLES]]
-    return Finding(sum(len(group) - 1 for group in groups), shown)
+    return Occurrences(sum(len(group) - 1 for group in groups), shown)
 
 
-def _conflicts(content: _Content, labels: Sequence[str]) -> Finding:
+def _conflicts(content: _Content, labels: Sequence[str]) -> Occurrences:
     """Texts with different labels."""
     if not labels:
-        return Finding(0)
+        return Occurrences(0)
     groups = [
         group for group in _group(content.folded) if len({labels[index] for index in group}) > 1
     ]
     shown = [[content.lines[index] for index in group] for group in groups[:EXAMPLES]]
-    return Finding(len(groups), shown)
+    return Occurrences(len(groups), shown)
 
 
 def _summarise(labels: Sequence[str]) -> LabelSummary:
@@ -259,7 +259,7 @@ def _sentences(content: _Content) -> Iterable[tuple[str, int]]:
 
 def _common(
     first: Iterable[tuple[Hashable, int]], second: Iterable[tuple[Hashable, int]]
-) -> Finding:
+) -> Occurrences:
     """Distinct keys that both have, each with its first line in either."""
     places: dict[Hashable, int] = {}
     for key, line in first:
@@ -268,4 +268,4 @@ def _common(
     for key, line in second:
         if key in places:
             shared.setdefault(key, [places[key], line])
-    return Finding(len(shared), list(shared.values())[:EXAMPLES])
+    return Occurrences(len(shared), list(shared.values())[:EXAMPLES])

@@ -16,7 +16,7 @@ from tercet.data.files import find_file, unit_of
 from tercet.data.guess import guess_columns
 from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
 from tercet.data.layouts import Split, find_split, reading_of, resolve
-from tercet.data.readers import Row, read_rows
+from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
 from tercet.errors import ArgumentError, TercetError
 from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
@@ -161,7 +161,7 @@ class _Collected:
                     texts.append(value or "")
         self.counts.append(len(self.lines) - before)
 
-    def _rows_of(self, row: Row) -> Sequence[Sequence[str | None]]:
+    def _rows_of(self, row: FileRow) -> Sequence[Sequence[str | None]]:
         """The rows that a row of the file becomes."""
         if self.cut:
             return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
@@ -169,7 +169,7 @@ class _Collected:
             return [[text] for text in row.values[: len(self.data.texts or ())]]
         return [row.values]
 
-    def _take_label(self, row: Row, path: Path) -> BadRow | None:
+    def _take_label(self, row: FileRow, path: Path) -> BadRow | None:
         if self.label is None:
             return None
         cell = row.values[-1] or ""
@@ -201,7 +201,9 @@ def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:
     return [*texts, *(() if label is None else (label,))]
 
 
-def find_fault(row: Row, columns: Sequence[Column], *, path: Path, label: bool) -> BadRow | None:
+def find_fault(
+    row: FileRow, columns: Sequence[Column], *, path: Path, label: bool
+) -> BadRow | None:
     """The fault of a row, if any: too many cells, no text, or no label (in the last column)."""
     if row.problem is not None:
         return BadRow(str(path), row.line, "", "", row.problem)

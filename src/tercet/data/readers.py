@@ -21,7 +21,7 @@ TEXT_COLUMN = "text"
 LOOK_AHEAD = 100  # JSON lines whose keys count as the file's columns
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """Stripped values of the selected columns; None where a value is missing.
 
     line: the row's first line in the decompressed file, or its number in a Parquet file
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     blank: bool = False
 
 
-def read_rows(path: Path, columns: Sequence[Column], reading: Reading = OPEN) -> Iterator[Row]:
+def read_rows(path: Path, columns: Sequence[Column], reading: Reading = OPEN) -> Iterator[FileRow]:
     """Rows of a file, with the values of `columns` in that order."""
     kind = kind_of(path)
     if kind == "delimited":
@@ -63,9 +63,9 @@ def column_names(path: Path, reading: Reading = OPEN) -> list[str]:
     return [TEXT_COLUMN]
 
 
-def _without_blank_end(rows: Iterable[Row], path: Path) -> Iterator[Row]:
+def _without_blank_end(rows: Iterable[FileRow], path: Path) -> Iterator[FileRow]:
     """Blank lines after the last row are dropped; others are rows without values."""
-    blank: list[Row] = []
+    blank: list[FileRow] = []
     count = 0
     for row in rows:
         if row.blank:
@@ -79,7 +79,7 @@ def _without_blank_end(rows: Iterable[Row], path: Path) -> Iterator[Row]:
         raise TercetError(f"{path}: contains no rows.")
 
 
-def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[Row]:
+def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[FileRow]:
     opened = open_delimited(path, reading, named=any(map(is_name, columns)))
     width = len(opened.names)
     places = [find_column(column, opened.names, path=path) for column in columns]
@@ -89,27 +89,27 @@ def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> 
             problem = f"has {len(cells)} cells where {width} are expected"
         values = [cells[place].strip() or None if place < len(cells) else None for place in places]
         blank = not any(values) and not has_content(cells)
-        yield Row(line, tuple(values), problem, blank)
+        yield FileRow(line, tuple(values), problem, blank)
 
 
-def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
     for column in columns:
         find_column(column, [TEXT_COLUMN], path=path)
     for number, line in enumerate(read_lines(path), start=1):
         text = line.strip() or None
-        yield Row(number, (text,) * len(columns), blank=text is None)
+        yield FileRow(number, (text,) * len(columns), blank=text is None)
 
 
-def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
     names = [str(column) for column in columns]
     wanted, seen = set(names), set[str]()
     for line, row in json_objects(path):
         if row is None:
-            yield Row(line, (None,) * len(names), blank=True)
+            yield FileRow(line, (None,) * len(names), blank=True)
             continue
         seen.update(row)
         values = [_as_text(row.get(name), f"{path} line {line}", name) for name in names]
-        yield Row(line, tuple(values))
+        yield FileRow(line, tuple(values))
     for name in wanted - seen:
         keys = ", ".join(f"`{key}`" for key in sorted(seen)[:20])
         raise TercetError(
@@ -132,7 +132,7 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         yield number, row
 
 
-def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
+def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
     with open_parquet(path) as parquet:
         names = list(parquet.schema_arrow.names)
         chosen = [names[find_column(column, names, path=path)] for column in columns]
@@ -143,7 +143,7 @@ def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[Row]:
                 number += 1
                 place = f"{path} row {number}"
                 texts = [_as_text(c, place, name) for c, name in zip(cells, chosen, strict=True)]
-                yield Row(number, tuple(texts))
+                yield FileRow(number, tuple(texts))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 class Answers:
     """Predictions of a task in one mode, and their metrics.
 
-    metric: the one that represents the task
+    metric: the task's main metric
     classes: names of the classes; None for grades
     labels: class numbers or grades [n]
     predictions: probabilities [n, classes], or grades [n]

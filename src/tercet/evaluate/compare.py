@@ -36,7 +36,7 @@ class Difference:
 class MetricComparison:
     """One metric of one task, of all models that have it.
 
-    chosen: whether it represents the task
+    chosen: whether it is the task's main metric
     values, intervals, modes: by model; None where a model lacks the task
     differences: by model after the first; None where it or the first lacks the task
     """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from tercet.infer.batches import Rows
 from tercet.model import Model
 from tercet.progress import Phases, silent_phases
 from tercet.specs import Floats, Mode
-from tercet.text.tokens import Pieces
 from tercet.vectors import unit
 
 
@@ -129,10 +127,5 @@ class EncodedTexts:
         unseen = [text for text in dict.fromkeys(texts) if text not in self._keys]
         if unseen:
             pieces = self.model.pieces(unseen)
-            self._keys.update(zip(unseen, _contents(pieces), strict=True))
+            self._keys.update(zip(unseen, pieces.keys(), strict=True))
         return [self._keys[text] for text in texts]
-
-
-def _contents(pieces: Pieces) -> Iterator[bytes]:
-    for start, end in pairwise(pieces.offsets.tolist()):
-        yield pieces.ids[start:end].tobytes()

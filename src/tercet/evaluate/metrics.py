@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class Estimate:
     interval: Bounds | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "interval": self.interval}
+        return asdict(self)
 
 
 def predicted_classes(probabilities: ArrayLike) -> NDArray[np.int64]:

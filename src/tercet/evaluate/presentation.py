@@ -42,15 +42,22 @@ class Cell:
 class Table:
     """Rows under named columns; the first column names the row.
 
-    numeric: the columns that hold numbers
     filters: the columns to choose rows by; only tables of sentences have them
     """
 
     caption: str
     columns: list[str]
     rows: list[list[Cell]]
-    numeric: frozenset[str] = frozenset()
     filters: list[str] = field(default_factory=list)
+
+    @property
+    def numeric(self) -> set[str]:
+        """The columns of numbers."""
+        return {
+            name
+            for place, name in enumerate(self.columns)
+            if place and any(row[place].sort is not None for row in self.rows)
+        }
 
     def values(self, column: str) -> list[str]:
         """The different texts of a column, in order of appearance."""
@@ -60,19 +67,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The metric that represents a task or a suite."""
+    """The main metric of a task or a suite."""
 
     subject: str
     metric: str
     estimate: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A result in plain sentences."""
-
-    subject: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)

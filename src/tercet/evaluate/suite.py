@@ -15,24 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.presentation import (
-    INTERVAL,
-    Cell,
-    Chart,
-    Finding,
-    Headline,
-    Section,
-    SentenceMap,
-    Table,
-    estimate_cells,
-)
 from tercet.model import Model
 from tercet.specs.registry import Registry
 
@@ -49,7 +39,7 @@ class Missing:
     file: str
 
     def to_json(self) -> dict[str, str]:
-        return {"suite": self.suite, "task": self.task, "file": self.file}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +73,28 @@ class SuiteResult(ABC):
     def to_json(self) -> dict[str, Any]:
         return {"metrics": {name: value.to_json() for name, value in self.metrics().items()}}
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         return [
-            Table(
+            show.Table(
                 caption="Metrics",
-                columns=["Metric", "Value", INTERVAL],
-                rows=[[Cell(name), *estimate_cells(it)] for name, it in self.metrics().items()],
-                numeric=frozenset({"Value"}),
+                columns=["Metric", "Value", show.INTERVAL],
+                rows=[
+                    [show.Cell(name), *show.estimate_cells(it)]
+                    for name, it in self.metrics().items()
+                ],
             )
         ]
 
-    def charts(self) -> Sequence[Chart | SentenceMap]:
+    def charts(self) -> Sequence[show.Chart | show.SentenceMap]:
         return []
 
-    def headlines(self) -> list[Headline]:
-        """The metrics that represent the suite, at the top of a report."""
+    def headlines(self) -> list[show.Headline]:
+        """The main metrics, shown at the top of a report."""
         return []
 
-    def findings(self) -> list[Finding]:
-        """The results in plain sentences."""
-        return []
+    def findings(self) -> dict[str, str]:
+        """The results in plain sentences, by subject."""
+        return {}
 
     def notes(self) -> list[str]:
         """What a reader must know about the data, one sentence each."""
@@ -112,9 +104,9 @@ class SuiteResult(ABC):
         """Predictions by row, of each task; models that share them are compared by row."""
         return []
 
-    def sections(self, suite: type[Suite]) -> list[Section]:
+    def sections(self, suite: type[Suite]) -> list[show.Section]:
         """The parts of a report."""
-        return [Section(suite.title, suite.intro, tables=self.tables(), charts=self.charts())]
+        return [show.Section(suite.title, suite.intro, tables=self.tables(), charts=self.charts())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tercet.evaluate.presentation import Section, Table
 from tercet.report.page import Page
@@ -29,7 +30,7 @@ def _blocks(page: Page) -> Iterator[str]:
     if page.findings:
         yield "## At a glance"
         yield "\n".join(
-            f"- **{escape(finding.subject)}**: {escape(finding.text)}" for finding in page.findings
+            f"- **{escape(subject)}**: {escape(text)}" for subject, text in page.findings
         )
     for section in page.sections:
         if tables := [*_tables(section)]:
@@ -51,7 +52,8 @@ def _tables(section: Section) -> Iterator[str]:
 
 
 def _table(table: Table) -> str:
-    rules = ["---:" if name in table.numeric else "---" for name in table.columns]
+    numeric = table.numeric
+    rules = ["---:" if name in numeric else "---" for name in table.columns]
     lines = [_row(map(escape, table.columns)), _row(rules)]
     marks = {"right": "✓ ", "wrong": "✗ ", "": ""}
     lines += [_row(marks[cell.mark] + escape(cell.text) for cell in row) for row in table.rows]
@@ -71,4 +73,4 @@ def _first_sentences(table: Table) -> Table:
         if left[row[place].text]:
             left[row[place].text] -= 1
             rows.append(row)
-    return Table(table.caption, table.columns, rows, table.numeric)
+    return replace(table, rows=rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tercet.evaluate.compare import Comparison
 from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.presentation import Finding, Headline, Section, enumeration
+from tercet.evaluate.presentation import Headline, Section, enumeration
 from tercet.evaluate.suite import Missing
 from tercet.evaluate.suites import SUITES
 from tercet.report.comparison import comparison_sections
@@ -16,13 +16,13 @@ from tercet.report.training import RunHistory, training_section
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """facts: what each evaluation was made with, by name"""
+    """facts: what each evaluation was made with; findings: subjects and sentences"""
 
     title: str
     lead: str
     facts: Sequence[dict[str, str]]
     headlines: Sequence[Headline]
-    findings: Sequence[Finding]
+    findings: Sequence[tuple[str, str]]
     sections: Sequence[Section]
     missing: Sequence[Missing]
 
@@ -42,7 +42,7 @@ def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Pa
         lead="What this model can and cannot do.",
         facts=[_facts(evaluation)],
         headlines=[headline for result in results for headline in result.headlines()],
-        findings=[finding for result in results for finding in result.findings()],
+        findings=[finding for result in results for finding in result.findings().items()],
         sections=[section for section in sections if not section.empty],
         missing=evaluation.missing,
     )

@@ -12,18 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tercet.errors import TercetError
+from tercet.evaluate import presentation as show
 from tercet.evaluate.metrics import Values
-from tercet.evaluate.presentation import (
-    Axis,
-    Cell,
-    Chart,
-    Section,
-    Series,
-    Table,
-    decimal,
-    padded,
-    spread,
-)
 from tercet.evaluate.scoring import best_mode
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
@@ -169,12 +159,12 @@ def _forgetting(lines: list[dict[str, Any]], tasks: Mapping[str, TaskSpec]) -> l
     ends = [list(group)[-1] for _, group in groupby(moments, key=lambda moment: moment.stage)]
     if len(ends) > 1:
         return ends
-    return [moments[place] for place in spread(len(moments), ROWS)]
+    return [moments[place] for place in show.spread(len(moments), ROWS)]
 
 
-def training_section(run: RunHistory) -> Section:
+def training_section(run: RunHistory) -> show.Section:
     stages = ", ".join(name for name, _ in run.stages)
-    return Section(
+    return show.Section(
         title="Training",
         intro=f"The run of {run.name}: {run.steps:,} steps; stages: {stages or 'none yet'}.",
         charts=_charts(run),
@@ -182,7 +172,7 @@ def training_section(run: RunHistory) -> Section:
     )
 
 
-def _charts(run: RunHistory) -> list[Chart]:
+def _charts(run: RunHistory) -> list[show.Chart]:
     """Metrics on dev, losses by task, and cosines between the tasks' gradients."""
     charts = []
     if run.scores:
@@ -197,7 +187,7 @@ def _charts(run: RunHistory) -> list[Chart]:
 
 def _chart(
     run: RunHistory, curves: Mapping[str, Curve], title: str, label: str, *, marked: bool = False
-) -> Chart:
+) -> show.Chart:
     sentences = [
         f"{name}: from {curve[0][1]:.3f} at step {curve[0][0]:,.0f} to {curve[-1][1]:.3f} at step "
         f"{curve[-1][0]:,.0f}"
@@ -205,33 +195,32 @@ def _chart(
     ]
     values = [value for curve in curves.values() for _, value in curve]
     kind: Literal["marked", "line"] = "marked" if marked else "line"
-    return Chart(
+    return show.Chart(
         title=title,
         alternative=f"{title} over {run.steps:,} steps. {'. '.join(sentences)}.",
-        x=Axis("step", 0.0, float(run.steps)),
-        y=Axis(label, *padded(values, least=1e-3)),
-        series=[Series(name, curve, kind=kind) for name, curve in curves.items()],
+        x=show.Axis("step", 0.0, float(run.steps)),
+        y=show.Axis(label, *show.padded(values, least=1e-3)),
+        series=[show.Series(name, curve, kind=kind) for name, curve in curves.items()],
         marks=[(float(step), stage) for stage, step in run.stages] if len(run.stages) > 1 else [],
     )
 
 
-def _forgetting_table(run: RunHistory) -> Table:
+def _forgetting_table(run: RunHistory) -> show.Table:
     """Each task's metric after each stage, and how far it is below its best so far."""
     rows = []
     for moment in run.forgetting:
         cells = [
-            Cell(_remembered(task.value, task.forgotten), task.value)
+            show.Cell(_remembered(task.value, task.forgotten), task.value)
             for task in moment.tasks.values()
         ]
-        rows.append([Cell(f"{moment.stage}, step {moment.step:,}", moment.step), *cells])
+        rows.append([show.Cell(f"{moment.stage}, step {moment.step:,}", moment.step), *cells])
     names = [f"{task} ({metric})" for task, metric in run.metrics.items()]
-    return Table(
+    return show.Table(
         caption="What was kept and forgotten: metrics on dev, and their distance from their best",
         columns=["After", *names],
         rows=rows,
-        numeric=frozenset(names),
     )
 
 
 def _remembered(value: float | None, forgotten: float | None) -> str:
-    return decimal(value) + (f" (−{forgotten:.3f})" if forgotten else "")
+    return show.decimal(value) + (f" (−{forgotten:.3f})" if forgotten else "")

@@ -1,1 +1,1 @@
-"""The reports' experiments run by name, and their figures set beside ours."""
+"""The reports' experiments by name, with published and measured results."""

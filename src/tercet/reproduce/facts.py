@@ -1,4 +1,4 @@
-"""How figures were made: what a table must say to be honest."""
+"""How the results of a table were made."""
 
 from __future__ import annotations
 
@@ -15,40 +15,44 @@ from tercet.reproduce.runs import Experiment, Outcome
 
 
 def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
-    """Encoders, changes, versions and machines of all experiments that are done, each in words.
+    """Encoders, changes, versions and machines of all finished experiments, each in words.
 
-    All of it is read from the runs: a folder may hold those of several calls.
+    They are read from the runs, because a folder may hold those of several calls.
     """
     done = [outcome.experiment for outcome in outcomes if outcome.reason is None]
-    made = [_made_with(one.folder(out)) for one in done]
-    recipes = [Recipe.load(one.folder(out) / "recipe.toml") for one in done]
+    folders = [experiment.folder(out) for experiment in done]
+    environments = [_environment(folder) for folder in folders]
+    recipes = [Recipe.load(folder / "recipe.toml") for folder in folders]
     return {
         "encoder": _distinct(recipe.encoder.name for recipe in recipes),
-        # Runs of early versions do not say which weights they began with.
-        "weights at the start": _distinct(one.get("weights", "not recorded") for one in made),
+        # Runs of early versions do not record the weights.
+        "weights at the start": _distinct(
+            each.get("weights", "not recorded") for each in environments
+        ),
         "changes": _shared(map(_changes, done, recipes), runs=len(done)),
         "made with": _distinct(
-            f"{one['machine']} (tercet {one['tercet']}, torch {one['torch']})" for one in made
+            f"{each['machine']} (tercet {each['tercet']}, torch {each['torch']})"
+            for each in environments
         ),
         "intervals": "95 %, over seeds where there are several (Student's t), else over dev rows",
         "data": "NLI and Quora differ in size from the reports'; see each recipe's header",
     }
 
 
-def _made_with(run: Path) -> dict[str, str]:
-    found: dict[str, str] = read_json_object(run / "summary.json")["made_with"]
-    return found
+def _environment(run: Path) -> dict[str, str]:
+    environment: dict[str, str] = read_json_object(run / "summary.json")["made_with"]
+    return environment
 
 
 def _changes(experiment: Experiment, recipe: Recipe) -> set[str]:
-    """`a.b=c` of every key in which a run's recipe is not the package's.
+    """`a.b=c` for every key in which the recipe of a run differs from the package's.
 
-    Seed, encoder and where its teachers lay are told elsewhere, or nobody's concern.
+    Seed, encoder and folders of teachers are left out.
     """
     ours, theirs = _plain(experiment.name), dict(_flat(recipe))
-    taught = [key.removesuffix(".recipe") for key in ours if key.endswith("teacher.recipe")]
-    told = {"seed", "encoder.name", *(f"{teacher}.folder" for teacher in taught)}
-    keys = (ours.keys() | theirs.keys()) - told
+    teachers = [key.removesuffix(".recipe") for key in ours if key.endswith("teacher.recipe")]
+    left_out = {"seed", "encoder.name", *(f"{teacher}.folder" for teacher in teachers)}
+    keys = (ours.keys() | theirs.keys()) - left_out
     changed = {key for key in keys if ours.get(key) != theirs.get(key)}
     return {f"{key}={theirs.get(key, 'unset')}" for key in changed}
 
@@ -59,7 +63,7 @@ def _plain(name: str) -> dict[str, str]:
 
 
 def _flat(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Every value that is set, as JSON, under its path."""
+    """Every value that is set, as JSON, with its path."""
     return _leaves(recipe.model_dump(mode="json", exclude_none=True), "")
 
 
@@ -77,13 +81,13 @@ def _has_tables(items: list[Any]) -> bool:
 
 
 def _shared(changes: Iterable[set[str]], *, runs: int) -> str:
-    """All changes; of one that not every run has, in how many."""
-    count = Counter(change for found in changes for change in found)
-    told = (
+    """All changes; those of some runs only, with their number."""
+    count = Counter(change for of_run in changes for change in of_run)
+    described = (
         change if times == runs else f"{change} ({times} of {runs} runs)"
         for change, times in sorted(count.items())
     )
-    return ", ".join(told) or "none"
+    return ", ".join(described) or "none"
 
 
 def _distinct(words: Iterable[str]) -> str:

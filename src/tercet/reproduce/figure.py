@@ -9,7 +9,7 @@ from tercet.evaluate.metrics import Bounds
 from tercet.evaluate.presentation import Axis, Chart, Series, padded
 from tercet.files import write_text
 from tercet.report.svg import Frame, to_svg
-from tercet.reproduce.table import TASKS, Row
+from tercet.reproduce.table import TASKS, ExperimentRow
 
 _ROW_HEIGHT = 16.0
 _NAMES_WIDTH = 240.0
@@ -17,7 +17,7 @@ _NAMES_WIDTH = 240.0
 _PANEL_WIDTH = 260.0
 
 
-def draw(rows: Sequence[Row], file: Path) -> None:
+def draw(rows: Sequence[ExperimentRow], file: Path) -> None:
     """One panel per task, one line per recipe: rings are published, dots measured."""
     charts = [_panel(rows, task, title) for task, title in TASKS.items()]
     height = 36.0 + _ROW_HEIGHT * len(rows)
@@ -29,7 +29,7 @@ def draw(rows: Sequence[Row], file: Path) -> None:
     write_text(file, to_svg(charts, title=title, frames=frames))
 
 
-def _panel(rows: Sequence[Row], task: str, title: str) -> Chart:
+def _panel(rows: Sequence[ExperimentRow], task: str, title: str) -> Chart:
     published = [
         (row.published[task], float(place))
         for place, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""Running many experiments: each in a process of its own, so that one that fails stops no other."""
+"""Running experiments, each in its own process, so that a failed one does not stop the others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from tercet.cores import shared_environment
@@ -34,56 +35,53 @@ class Experiment:
         return out / "runs" / self.name / f"seed-{self.seed}"
 
     def log(self, out: Path) -> Path:
-        """What it said."""
+        """Its output."""
         return out / "logs" / self.name / f"seed-{self.seed}.txt"
 
     def failure(self, out: Path) -> Path:
-        """Why it failed, when it last did."""
+        """Why it failed the last time."""
         return self.log(out).with_suffix(".failure.txt")
 
     @classmethod
     def all_under(cls, out: Path, name: str) -> set[Experiment]:
-        """Every seed of a recipe that was ever begun there."""
-        begun = [*(out / "runs" / name).glob("seed-*"), *(out / "logs" / name).glob("seed-*")]
-        return {cls(name, int(re.findall(r"\d+", path.name)[0])) for path in begun}
+        """Every seed of a recipe that was ever started there."""
+        started = [*(out / "runs" / name).glob("seed-*"), *(out / "logs" / name).glob("seed-*")]
+        return {cls(name, int(re.findall(r"\d+", path.name)[0])) for path in started}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an experiment ended; `reason` is why it failed, None when it did not."""
+    """How an experiment ended; `reason`: why it failed, or None."""
 
     experiment: Experiment
     reason: str | None
 
 
 def choose(names: Sequence[str]) -> list[str]:
-    """Recipes by their names or by the part before the slash; all of the reports' without any."""
+    """Recipes by name or by the part before the slash; default: all of the reports."""
     known = {recipe.name: recipe for recipe in bundled()}
     if not names:
         return [name for name, recipe in known.items() if recipe.parse().report is not None]
     chosen: list[str] = []
     for name in names:
-        found = [name] if name in known else [k for k in known if k.startswith(f"{name}/")]
-        if not found:
+        matches = [name] if name in known else [k for k in known if k.startswith(f"{name}/")]
+        if not matches:
             raise TercetError(
-                f"{name}: no recipe and no group of them; `tercet recipes` lists all."
+                f"{name}: neither a recipe nor a group of recipes; `tercet recipes` lists all."
             )
-        chosen += [one for one in found if one not in chosen]
+        chosen += [match for match in matches if match not in chosen]
     return chosen
 
 
 def with_earlier(outcomes: Sequence[Outcome], out: Path) -> list[Outcome]:
-    """These outcomes and those of all experiments that earlier calls ended under `out`, by name.
-
-    An experiment that this call has an outcome for is not told twice.
-    """
+    """These outcomes, and those of other experiments of earlier calls under `out`, by name."""
     known = {outcome.experiment: outcome for outcome in outcomes}
     for recipe in bundled():
-        for one in Experiment.all_under(out, recipe.name) - known.keys():
-            if (one.folder(out) / "summary.json").is_file():
-                known[one] = Outcome(one, None)
-            elif one.failure(out).is_file():
-                known[one] = Outcome(one, one.failure(out).read_text("utf-8"))
+        for earlier in Experiment.all_under(out, recipe.name) - known.keys():
+            if (earlier.folder(out) / "summary.json").is_file():
+                known[earlier] = Outcome(earlier, None)
+            elif earlier.failure(out).is_file():
+                known[earlier] = Outcome(earlier, earlier.failure(out).read_text("utf-8"))
     return sorted(known.values(), key=lambda outcome: astuple(outcome.experiment))
 
 
@@ -96,63 +94,62 @@ def run_all(
     jobs: int,
     changes: Sequence[str],
     from_scratch: bool = False,
-    tell: Callable[[Outcome, list[Outcome], int], None],
+    report: Callable[[Outcome, list[Outcome], int], None],
 ) -> list[Outcome]:
-    """Train every recipe with every seed, `jobs` at once; those that are done are not done again.
+    """Train every recipe with every seed, `jobs` in parallel; finished ones are not run again.
 
     changes: `a.b=c` overrides of all recipes
-    from_scratch: train the teachers of all recipes first, each where its recipe is named
-    tell: told each outcome, all there are by now, in the order of the experiments, and how many
-        there will be
+    from_scratch: train the teachers of all recipes first, where their recipe is named
+    report: called with each outcome, all outcomes so far in the order of the experiments, and the
+        number of experiments
     """
     experiments = [Experiment(name, FIRST_SEED + i) for name in names for i in range(seeds)]
-    turns = in_turns(experiments) if from_scratch else [experiments]
-    order = {one: place for place, one in enumerate(one for turn in turns for one in turn)}
+    rounds = teachers_first(experiments) if from_scratch else [experiments]
+    order = {experiment: place for place, experiment in enumerate(chain.from_iterable(rounds))}
     outcomes: list[Outcome] = []
 
-    def heard(outcome: Outcome) -> None:
-        _remember(outcome, out)
+    def collect(outcome: Outcome) -> None:
+        _store_failure(outcome, out)
         outcomes.append(outcome)
         outcomes.sort(key=lambda outcome: order[outcome.experiment])
-        tell(outcome, outcomes, len(order))
+        report(outcome, outcomes, len(order))
 
-    for turn in turns:
-        environment = shared_environment(min(jobs, len(turn)))
-        works: list[Callable[[], Outcome]] = []
-        for one in turn:
-            failed = _failed_teacher(one, outcomes) if from_scratch else None
+    for experiments in rounds:
+        environment = shared_environment(min(jobs, len(experiments)))
+        runs: list[Callable[[], Outcome]] = []
+        for each in experiments:
+            failed = _failed_teacher(each, outcomes) if from_scratch else None
             if failed is not None:
-                heard(Outcome(one, f"its teacher {failed.name} with seed {failed.seed} failed"))
+                reason = f"its teacher {failed.name} with seed {failed.seed} failed"
+                collect(Outcome(each, reason))
                 continue
-            own = teacher_changes(one, out) if from_scratch else []
-            works.append(
-                partial(
-                    _run, one, data=data, out=out, changes=[*changes, *own], environment=environment
-                )
+            own = [*changes, *(teacher_changes(each, out) if from_scratch else [])]
+            runs.append(
+                partial(_run, each, data=data, out=out, changes=own, environment=environment)
             )
-        _at_once(works, jobs=jobs, heard=heard)
+        _in_parallel(runs, jobs=jobs, collect=collect)
     return outcomes
 
 
-def in_turns(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
-    """Experiments in an order in which all teachers come before those whom they teach."""
-    turns = [list(experiments)]
+def teachers_first(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Experiments in rounds, so that all teachers come before those that they teach."""
+    rounds = [list(experiments)]
     while True:
-        teachers = [teacher for one in turns[0] for teacher in _teachers(one.name)]
+        teachers = [teacher for student in rounds[0] for teacher in _teachers(student.name)]
         if not teachers:
             break
-        turns.insert(0, list(dict.fromkeys(teachers)))
-        if len(turns) > _DEEPEST:
+        rounds.insert(0, list(dict.fromkeys(teachers)))
+        if len(rounds) > _DEEPEST:
             raise TercetError(f"{experiments[0].name}: its teachers teach each other in a circle.")
     done: set[Experiment] = set()
-    for turn in turns:
-        turn[:] = [one for one in turn if one not in done]
-        done |= set(turn)
-    return turns
+    for each in rounds:
+        each[:] = [experiment for experiment in each if experiment not in done]
+        done |= set(each)
+    return rounds
 
 
 def teacher_changes(experiment: Experiment, out: Path) -> list[str]:
-    """Overrides that let a recipe learn from the teachers that were trained under `out`."""
+    """Overrides that make a recipe learn from the teachers trained under `out`."""
     return [
         f"tasks.{name}.teacher.folder="
         + json.dumps([str(teacher.folder(out).resolve()) for teacher in _ensemble(task.teacher)])
@@ -163,30 +160,31 @@ def teacher_changes(experiment: Experiment, out: Path) -> list[str]:
 
 def _teachers(name: str) -> list[Experiment]:
     tasks = find_bundled(name).parse().tasks.values()
-    return [one for task in tasks if task.teacher is not None for one in _ensemble(task.teacher)]
+    teachers = [task.teacher for task in tasks if task.teacher is not None]
+    return [member for teacher in teachers for member in _ensemble(teacher)]
 
 
 def _failed_teacher(student: Experiment, outcomes: Sequence[Outcome]) -> Experiment | None:
     teachers = _teachers(student.name)
-    failed = (one.experiment for one in outcomes if one.reason is not None)
-    return next((one for one in failed if one in teachers), None)
+    failed = (outcome.experiment for outcome in outcomes if outcome.reason is not None)
+    return next((experiment for experiment in failed if experiment in teachers), None)
 
 
 def _ensemble(teacher: TeacherSpec) -> list[Experiment]:
-    """As many seeds of a teacher's recipe as the recipe that it teaches in names folders."""
+    """As many seeds of a teacher's recipe as the student's recipe names folders."""
     if teacher.recipe is None:
         return []
     return [Experiment(teacher.recipe, FIRST_SEED + i) for i in range(len(teacher.folder))]
 
 
-def _at_once(
-    works: Sequence[Callable[[], Outcome]], *, jobs: int, heard: Callable[[Outcome], None]
+def _in_parallel(
+    runs: Sequence[Callable[[], Outcome]], *, jobs: int, collect: Callable[[Outcome], None]
 ) -> None:
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: list[Future[Outcome]] = [pool.submit(work) for work in works]
+        waiting: list[Future[Outcome]] = [pool.submit(run) for run in runs]
         try:
             for done in as_completed(waiting):
-                heard(done.result())
+                collect(done.result())
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -212,8 +210,8 @@ def _run(
     return Outcome(experiment, None if ended.returncode == 0 else _reason(log, ended.returncode))
 
 
-def _remember(outcome: Outcome, out: Path) -> None:
-    """Leave the reason of a failure to later calls."""
+def _store_failure(outcome: Outcome, out: Path) -> None:
+    """Write the reason of a failure for later calls."""
     failure = outcome.experiment.failure(out)
     if outcome.reason is None:
         failure.unlink(missing_ok=True)
@@ -223,7 +221,7 @@ def _remember(outcome: Outcome, out: Path) -> None:
 
 
 def _reason(log: Path, code: int) -> str:
-    """The last thing that a failed experiment said."""
+    """The last error, or the last line, of a failed experiment."""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
-    told = [line for line in lines if line.startswith("error: ")] or [x for x in lines if x]
-    return told[-1].removeprefix("error: ") if told else f"ended with code {code} and no word"
+    reasons = [line for line in lines if line.startswith("error: ")] or [x for x in lines if x]
+    return reasons[-1].removeprefix("error: ") if reasons else f"exit code {code}, no message"

@@ -1,4 +1,4 @@
-"""Published figures beside measured ones, as Markdown and JSON."""
+"""Published and measured results, as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NORMAL = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A task's figure on dev.
+    """A task's metric on dev.
 
-    values: one a seed
-    interval: 95 %: over seeds (Student's t) where there are several, else over dev rows
+    values: one per seed
+    interval: 95 %, over seeds (Student's t) where there are several, else over dev rows
     """
 
     metric: str
@@ -35,8 +35,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One recipe: what its report gives, what was measured, and why seeds failed.
+class ExperimentRow:
+    """One recipe: published and measured metrics, and why seeds failed.
 
     remarks: where its data are not those that a column is named after
     """
@@ -50,15 +50,15 @@ class Row:
     failures: list[str]
 
 
-def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[Row]:
-    """The rows of all experiments that were run, in their order; one that failed is a row too."""
+def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[ExperimentRow]:
+    """One row per recipe that was run, in order; also for those that failed."""
     by_name: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_name.setdefault(outcome.experiment.name, []).append(outcome)
-    return [_row(name, found, out) for name, found in by_name.items()]
+    return [_row(name, of_name, out) for name, of_name in by_name.items()]
 
 
-def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
+def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
     recipe = find_bundled(name).parse()
     done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
     summaries = [read_json_object(folder / "summary.json") for folder in done]
@@ -66,7 +66,7 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> Row:
     for task in TASKS:
         if summaries and task in recipe.tasks and task in summaries[0]["dev"]:
             measured[task] = _measure(recipe, task, summaries)
-    return Row(
+    return ExperimentRow(
         name=name,
         report=recipe.report,
         summary=recipe.summary,
@@ -88,9 +88,9 @@ def _remarks(recipe: Recipe) -> list[str]:
 
 def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) -> Measured:
     spec = recipe.tasks[task]
-    mode = next(mode for mode, one in spec.modes.items() if one.predicts)
+    mode = next(mode for mode, block in spec.modes.items() if block.predicts)
     metric = spec.chosen_metric
-    # An undefined figure counts as 0: a model that says the same of everything knows nothing.
+    # An undefined metric counts as 0: a model that predicts a constant knows nothing.
     values = [summary["dev"][task][mode][metric] or 0.0 for summary in summaries]
     if len(values) > 1:
         interval: tuple[float, float] | None = over_seeds(values)
@@ -101,13 +101,13 @@ def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) 
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """95 % of the mean, by Student's t."""
+    """The 95 % interval of the mean, by Student's t."""
     half = float(stats.t.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 
 
 def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, float] | None:
-    """95 % of a share (Wilson) or a correlation (Fisher) over that many rows."""
+    """The 95 % interval of a share (Wilson) or a correlation (Fisher) over that many rows."""
     if correlation:
         if rows < 4 or abs(value) >= 1.0:
             return None
@@ -119,14 +119,14 @@ def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, flo
     return middle - half, middle + half
 
 
-def write_table(rows: Sequence[Row], out: Path, *, facts: Mapping[str, str]) -> None:
-    """Write table.md and table.json; `facts` say how the figures were made."""
+def write_table(rows: Sequence[ExperimentRow], out: Path, *, facts: Mapping[str, str]) -> None:
+    """Write table.md and table.json; `facts` say how the results were made."""
     content = {"facts": dict(facts), "rows": [asdict(row) for row in rows]}
     write_json(out / "table.json", content)
     write_text(out / "table.md", to_markdown(rows, facts=facts))
 
 
-def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:
+def to_markdown(rows: Sequence[ExperimentRow], *, facts: Mapping[str, str]) -> str:
     heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
     heads += ["mean pub.", "mean ours", "seeds", "note"]
     lines = ["# Published against measured, on dev", ""]
@@ -136,22 +136,22 @@ def to_markdown(rows: Sequence[Row], *, facts: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ExperimentRow) -> list[str]:
     cells = [row.name]
     for task in TASKS:
         cells += [_number(row.published.get(task)), _with_interval(row.measured.get(task))]
     cells += [_number(_overall(row.published)), _number(_overall(_means(row)))]
-    seeds = max((len(found.values) for found in row.measured.values()), default=0)
+    seeds = max((len(measured.values) for measured in row.measured.values()), default=0)
     note = "; ".join([*row.remarks, *row.failures]).replace("|", "\\|")
     return [*cells, str(seeds), note]
 
 
-def _means(row: Row) -> dict[str, float]:
-    return {task: found.mean for task, found in row.measured.items()}
+def _means(row: ExperimentRow) -> dict[str, float]:
+    return {task: measured.mean for task, measured in row.measured.items()}
 
 
 def _overall(figures: Mapping[str, float]) -> float | None:
-    """The plain mean, where all three are there."""
+    """The mean of all three tasks; None if one is missing."""
     return fmean(figures[task] for task in TASKS) if TASKS.keys() <= figures.keys() else None
 
 
@@ -159,10 +159,10 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _with_interval(found: Measured | None) -> str:
-    if found is None:
+def _with_interval(measured: Measured | None) -> str:
+    if measured is None:
         return ""
-    if found.interval is None:
-        return f"{found.mean:.3f}"
-    low, high = found.interval
-    return f"{found.mean:.3f} [{low:.3f}, {high:.3f}]"
+    if measured.interval is None:
+        return f"{measured.mean:.3f}"
+    low, high = measured.interval
+    return f"{measured.mean:.3f} [{low:.3f}, {high:.3f}]"

@@ -38,7 +38,7 @@ def build_app(
 
     api = Api(
         title="Tercet",
-        summary="One encoder, three answers: sentiment, paraphrase and similarity.",
+        summary="One encoder, many answers: several sentence tasks on one transformer encoder.",
         version=tercet.__version__,
         lifespan=lifespan,
         docs_url=None,

@@ -1,4 +1,4 @@
-"""A moving average of the weights, which is often better than the last ones."""
+"""A moving average of the weights, which is often better than the last weights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOMENT = "average"
 
 
 class Average:
-    """An exponential moving average of all weights that a stage moves.
+    """An exponential moving average of all weights that a stage trains.
 
-    It lies among the optimiser's moments, so that a checkpoint holds it as it holds them.
+    It is kept with the optimiser's moments, so that checkpoints contain it.
     """
 
     def __init__(self, optimiser: torch.optim.Optimizer, *, decay: float) -> None:
@@ -23,7 +23,7 @@ class Average:
         self._decay = decay
 
     def update(self, *, step: int) -> None:
-        """After step `step` (from 0) of the stage; the first ones count for little."""
+        """After step `step` (from 0) of the stage; the first steps count for little."""
         decay = min(self._decay, (1 + step) / (10 + step))
         for weight, moments in self._optimiser.state.items():
             if moments and _MOMENT not in moments:
@@ -35,7 +35,7 @@ class Average:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The averages in the weights' place; the weights come back at the end."""
+        """Inside, the averages replace the weights."""
         self._swap()
         try:
             yield
@@ -44,10 +44,10 @@ class Average:
 
     def _swap(self) -> None:
         for weight, average in zip(*self._pairs(), strict=True):
-            kept = weight.clone()
-            # Captured graphs know a weight by its place in memory.
+            own = weight.clone()
+            # In place: captured graphs know a weight by its address.
             weight.copy_(average)
-            average.copy_(kept)
+            average.copy_(own)
 
     def leave(self) -> None:
         """The averages become the weights."""
@@ -55,7 +55,7 @@ class Average:
             weight.copy_(average)
 
     def _pairs(self) -> tuple[list[Tensor], list[Tensor]]:
-        """The weights that have moved, and their averages."""
+        """The weights that have changed, and their averages."""
         state = self._optimiser.state
-        moved = [weight for weight, moments in state.items() if _MOMENT in moments]
-        return [weight.detach() for weight in moved], [state[w][_MOMENT] for w in moved]
+        changed = [weight for weight, moments in state.items() if _MOMENT in moments]
+        return [weight.detach() for weight in changed], [state[w][_MOMENT] for w in changed]

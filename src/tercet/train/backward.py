@@ -1,4 +1,4 @@
-"""A step's gradient: forward and backward of every draw, added up over tasks and processes."""
+"""The gradient of a step: forward and backward of every draw, summed over tasks and processes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Backward:
-    """Leaves the gradient of each step of a stage in the parameters."""
+    """Computes the gradient of each step of a stage, into the parameters."""
 
     def __init__(self, recipe: Recipe, stage: StageSpec, losses: Losses) -> None:
-        """What trains must have been chosen before."""
+        """Call `choose_trainable` first."""
         self._recipe = recipe
         self._stage = stage
         self._losses = losses
@@ -48,7 +48,7 @@ class Backward:
             for name in sorted(network.shared_by(task)):
                 heads[task] += network.shared[name].parameters()
         if self.surgery is not None:
-            # Tasks that share layers may pull them apart: surgery must see these too.
+            # Gradients of tasks may conflict in shared layers too.
             body += [p for p in network.shared.parameters() if p.requires_grad]
         apart = set(body)
         return GradientRows(
@@ -69,12 +69,12 @@ class Backward:
         return fused(self._losses.network.encoder)
 
     def follow_weights(self) -> None:
-        """Renew what was made of the weights, once they have been moved."""
+        """Update what depends on the weights, after each step."""
         if self._fused is not None:
             self._fused.refresh()
 
     def _graphs_where_possible(self) -> Graphs | None:
-        """Replay forward and backward on a GPU; processes that gather vectors cannot."""
+        """Replay forward and backward on a GPU, but not where processes gather vectors."""
         if self._world.device.type != "cuda" or self._world.size > 1:
             return None
         if not self._losses.network.encoder.config.architecture.cuda_graphs:
@@ -89,7 +89,7 @@ class Backward:
     def __call__(self, draws: Sequence[Draw], *, step: int) -> tuple[Tensor, Tensor | None]:
         """The losses [draws] and, with surgery, the cosines between tasks [draws, draws].
 
-        step: of the run; what is random depends on nothing but the seed, it, and the rank
+        step: of the run; randomness depends only on the seed, the step and the rank
         """
         self._seed(step, self._world.rank)
         self.rows.clear()
@@ -100,19 +100,19 @@ class Backward:
                 row = number if self.surgery is not None else 0
                 self.rows.write_to(row, task=draw.task)
                 losses.append(self._backward(draw, row=row, step=step))
-        found = torch.stack(losses)
-        self._world.sum_(found)
+        summed = torch.stack(losses)
+        self._world.sum_(summed)
         self.rows.add_over_ranks(self._world)
         if self.surgery is None:
-            return found, None
+            return summed, None
         gramian = self.rows.gramian(len(draws))
-        # Some algorithms draw a random order of tasks: every process must draw the same.
+        # Some surgeries draw a random order of tasks, which all processes must share.
         self._seed(step, 0)
         self.rows.combine(self.surgery.weights(gramian))
-        return found, cosines(gramian)
+        return summed, cosines(gramian)
 
     def _backward(self, draw: Draw, *, row: int, step: int) -> Tensor:
-        """Add the gradient of a draw to where `.grad` points now; its loss, without the graph."""
+        """Add the gradient of a draw to `.grad`; its loss, detached."""
         size = self._recipe.tasks[draw.task].batch or self._stage.batch
         whole = torch.zeros((), device=self._world.device)
         for begin in range(0, len(draw.rows), size):
@@ -123,7 +123,7 @@ class Backward:
     def _batch_backward(
         self, draw: Draw, rows: NDArray[np.int64], *, row: int, place: tuple[int, int]
     ) -> Tensor:
-        """The same of one batch, which begins at a place (step, first row of the draw)."""
+        """The same of one batch at `place`: (step, its first row in the draw)."""
         task, total = self._recipe.tasks[draw.task], len(draw.rows)
         if task.chunk is not None and task.chunk < len(rows):
             cache = GradCache(self._losses, self._is_bf16, partial(self._seed_chunk, place))
@@ -139,10 +139,10 @@ class Backward:
         return loss.detach()
 
     def _seed(self, *words: int) -> None:
-        """What is random from here on depends on nothing but the recipe's seed and these."""
+        """Seed torch by the recipe's seed and these numbers."""
         sequence = np.random.SeedSequence([self._recipe.seed, *words])
         seed = int(sequence.generate_state(1, np.uint64)[0] >> 1)
-        # What `torch.manual_seed` does, but not for every kind of device there is: that is slow.
+        # `torch.manual_seed` seeds every kind of device, which is slow.
         torch.default_generator.manual_seed(seed)
         if self._world.device.type == "cuda":
             torch.cuda.manual_seed(seed)

@@ -1,7 +1,7 @@
 """Checkpoints that survive a kill: replaced whole, and checked when read.
 
-A checkpoint is a folder of safetensors and one JSON, with a manifest of sha256 sums. Nothing of it
-is random state: what is random in a step depends on nothing but the seed, the step and the rank.
+A checkpoint is a folder of safetensors and one JSON file, with a manifest of sha256 sums. It holds
+no random state: randomness in a step depends only on the seed, the step and the rank.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _BEST = "best-"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What one holds: where the run stood, the weights, the optimiser's moments by name, and what
-    gradient surgery remembers."""
+    """How far the run was, the weights, the optimiser's moments by name, and the state of gradient
+    surgery."""
 
     state: dict[str, Any]
     network: dict[str, Tensor]
@@ -51,7 +51,7 @@ class Checkpoints:
         self._say = say
 
     def save(self, step: int, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint after `step` steps of the run, then drop those that are too old."""
+        """Write the checkpoint after `step` steps of the run, then delete the oldest."""
         files = {
             _NETWORK: checkpoint.network,
             _OPTIMISER: checkpoint.optimiser,
@@ -62,7 +62,7 @@ class Checkpoints:
             shutil.rmtree(old)
 
     def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None:
-        """Write the weights with the best score so far, then drop those before."""
+        """Write the weights with the best score so far, then delete those before."""
         target = self._folder / f"{_BEST}{step:08d}"
         _write(target, state, {_NETWORK: network.state_dict()})
         for old in self._folder.glob(f"{_BEST}*"):
@@ -70,7 +70,7 @@ class Checkpoints:
                 shutil.rmtree(old)
 
     def newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; those that are not are named and passed over."""
+        """The newest intact checkpoint; damaged ones are reported and skipped."""
         for folder in reversed(self._steps()):
             fault = _fault(folder, _WHOLE)
             if fault is None:
@@ -79,7 +79,7 @@ class Checkpoints:
         return None
 
     def best(self, step: int) -> dict[str, Tensor]:
-        """The weights with the best score, which were those after `step` steps."""
+        """The weights with the best score, from after `step` steps."""
         folder = self._folder / f"{_BEST}{step:08d}"
         if (fault := _fault(folder, {_NETWORK})) is not None:
             raise TercetError(f"{folder}: the best checkpoint is damaged ({fault}).")
@@ -102,7 +102,7 @@ def optimiser_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> d
 def restore_optimiser(
     network: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put saved moments back; parameters that had none yet still have none."""
+    """Restore saved moments; parameters without any stay without."""
     parameters = dict(network.named_parameters())
     for key, value in tensors.items():
         name, _, moment = key.rpartition("/")
@@ -130,7 +130,7 @@ def _write(
 
 
 def _fault(folder: Path, needed: Set[str]) -> str | None:
-    """What is wrong with a checkpoint that must have the needed files, if anything."""
+    """Why a checkpoint, which must have the needed files, is damaged; None if it is intact."""
     try:
         sums = json.loads((folder / _MANIFEST).read_text("utf-8"))
         if missing := needed - sums.keys():

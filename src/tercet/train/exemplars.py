@@ -1,4 +1,4 @@
-"""Labelled sentences that a head compares others with: chosen and encoded at a stage's start."""
+"""Labelled sentences that a head compares others with, encoded at the start of a stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tercet.train.losses import Losses
 
 
 def fill_exemplars(losses: Losses, task: str, *, seed: int) -> None:
-    """Give a task's heads that keep exemplars the vectors of training sentences."""
+    """Set the exemplars of a task's heads to vectors of training sentences."""
     table = losses.tables[task]
     for head in losses.network.heads_of(task).children():
         if not isinstance(head, StoresExemplars):

@@ -1,8 +1,8 @@
 """GradCache: contrastive batches of any size in the memory of a chunk of them.
 
-Every text of the batch must be compared with every other, but not be encoded beside it. So chunks
-are encoded without graphs, the loss of all vectors gives each vector's gradient, and then each
-chunk is encoded again, with the same dropout, and takes its vectors' gradients on.
+All texts of a batch are compared with each other, but need not be encoded together. So chunks are
+encoded without graphs, the loss of all vectors gives the gradient of each vector, and each chunk is
+then encoded again, with the same dropout, and passes the gradients of its vectors on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tercet.train.losses import Losses
 
 @dataclass(frozen=True, slots=True)
 class GradCache:
-    """`seed` begins the randomness of a chunk, by its number: the same each time it is asked."""
+    """`seed` seeds torch for a chunk, by its number."""
 
     losses: Losses
     bf16: bool
@@ -31,20 +31,20 @@ class GradCache:
     def backward(
         self, task: str, rows: NDArray[np.int64], *, total: int, weight: float, chunk: int
     ) -> Tensor:
-        """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
+        """Add the gradient of `weight` times the loss of a batch; the loss, detached."""
         ((mode, spec),) = self.losses.tasks[task].modes.items()
         batch, own = self.losses.share(task, rows, total=total)
         chunks = [own[begin : begin + chunk] for begin in range(0, len(own), chunk)]
         with torch.no_grad():
-            found = [self._columns(task, mode, part, n) for n, part in enumerate(chunks)]
-        found = found or [self.losses.no_columns(task, mode)]
-        columns = tuple(torch.cat(parts).requires_grad_() for parts in zip(*found, strict=True))
+            encoded = [self._columns(task, mode, part, n) for n, part in enumerate(chunks)]
+        encoded = encoded or [self.losses.no_columns(task, mode)]
+        columns = tuple(torch.cat(parts).requires_grad_() for parts in zip(*encoded, strict=True))
         with self._autocast():
             loss = spec.weight * self.losses.compare(batch, mode, columns)
-        wanted = torch.autograd.grad(loss * weight, columns)
+        whole = torch.autograd.grad(loss * weight, columns)
         for number, part in enumerate(chunks):
             begin = number * chunk
-            gradients = [gradient[begin : begin + len(part)] for gradient in wanted]
+            gradients = [gradient[begin : begin + len(part)] for gradient in whole]
             torch.autograd.backward(self._columns(task, mode, part, number), gradients)
         return loss.detach()
 

@@ -1,8 +1,8 @@
-"""Gradients in flat buffers: one row a task for the shared body, one more for the heads.
+"""Gradients in flat buffers: one row per task for the shared body, one more for the heads.
 
-Each task's backward writes straight into its own row, because the parameters' `.grad` are views of
-it. So surgery needs no second backward, no retained graph and no copy; and ranks add up all rows
-in one reduction.
+The backward of each task writes into its own row, because the parameters' `.grad` are views of it.
+So surgery needs no second backward, no retained graph and no copy, and ranks sum all rows in one
+reduction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class GradientRows:
     """The gradients of one step.
 
     body: parameters that tasks share, rows [rows, parameters of the body]
-    heads: parameters that belong to one task or some, one row [parameters of all heads]
+    heads: parameters of one or several tasks, one row [parameters of all heads]
     """
 
     def __init__(
@@ -36,21 +36,21 @@ class GradientRows:
         self._body = list(body)
         self._heads = {task: list(parameters) for task, parameters in heads.items()}
         self.rows = torch.zeros(rows, _length(self._body), device=device)
-        # Tasks may share some of them.
+        # Tasks may share some.
         every_head = list(dict.fromkeys(p for own in self._heads.values() for p in own))
         self._head_row = torch.zeros(_length(every_head), device=device)
         self._row_views = [_views(row, self._body) for row in self.rows]
         self._head_views = dict(zip(every_head, _views(self._head_row, every_head), strict=True))
 
     def clear(self) -> None:
-        """Before a step: all rows zero, no head touched."""
+        """Before a step: all rows are zero, no head has a gradient."""
         self.rows.zero_()
         self._head_row.zero_()
         for parameter in self._head_views:
             parameter.grad = None
 
     def write_to(self, row: int, *, task: str) -> None:
-        """The next backward adds to this row, and to this task's own head."""
+        """The next backward adds to this row, and to the heads of this task."""
         for parameter, view in zip(self._body, self._row_views[row], strict=True):
             parameter.grad = view
         for parameter in self._heads.get(task, []):
@@ -62,12 +62,12 @@ class GradientRows:
 
     def gramian(self, rows: int) -> Tensor:
         """Inner products of the first rows with each other, [rows, rows]."""
-        # Few long rows: a GPU is busy only when it multiplies many parts of them at once.
+        # The rows are few and long: in many parts they keep a GPU busy.
         parts = self.rows[:rows].view(rows, _PARTS, -1).transpose(0, 1)
         return torch.bmm(parts, parts.transpose(1, 2)).sum(0)
 
     def combine(self, weights: Tensor) -> None:
-        """The weighted sum of the first rows, made in place in row 0, becomes the gradient."""
+        """Make the weighted sum of the first rows the gradient, in place in row 0."""
         whole = self.rows[0].mul_(weights[0])
         for row, weight in zip(self.rows[1:], weights[1:], strict=False):
             whole.addcmul_(row, weight)
@@ -75,7 +75,7 @@ class GradientRows:
             parameter.grad = view
 
     def clip(self, greatest: float) -> Tensor:
-        """The norm of the whole gradient; where it is too long, the gradient is shortened."""
+        """The norm of the whole gradient, which is scaled down to at most `greatest`."""
         norm: Tensor = torch.linalg.vector_norm(
             torch.stack([torch.linalg.vector_norm(part) for part in (self.rows[0], self._head_row)])
         )
@@ -87,18 +87,18 @@ class GradientRows:
 
 
 def _space(parameter: nn.Parameter) -> int:
-    """Numbers that a parameter's gradient takes: kernels want it to begin at a round address."""
+    """Numbers reserved for the gradient of a parameter: kernels want aligned addresses."""
     return -(-parameter.numel() // _ALIGNED) * _ALIGNED
 
 
 def _length(parameters: Iterable[nn.Parameter]) -> int:
-    """Numbers in a row, a multiple of the parts that a Gram matrix is added up from."""
+    """Numbers in a row, a multiple of the parts that a Gram matrix is summed from."""
     total = sum(_space(parameter) for parameter in parameters)
     return -(-total // _PARTS) * _PARTS
 
 
 def _views(flat: Tensor, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
-    """Pieces of a flat buffer in the shapes of the parameters."""
+    """Views of a flat buffer in the shapes of the parameters."""
     spaces = [_space(parameter) for parameter in parameters]
     pieces = torch.split(flat[: sum(spaces)], spaces)
     return [piece[: p.numel()].view_as(p) for piece, p in zip(pieces, parameters, strict=True)]

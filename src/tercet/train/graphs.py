@@ -1,8 +1,8 @@
 """Forward and backward as CUDA graphs.
 
-A small batch is a thousand kernels of a few microseconds each: launching them one by one takes
-several times as long as they run. So batches are padded, a little, to a few fixed shapes; the
-forward and backward of each shape are captured once, and replayed for every further batch of it.
+A small batch is a thousand kernels of a few microseconds each, and launching them one by one takes
+several times as long as running them. So batches are padded slightly to a few fixed shapes, whose
+forward and backward are captured once and replayed for every further batch of the shape.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tercet.text.tokens import Tokens, padded
 from tercet.train.batch import Batch, Supervision
 from tercet.train.losses import Losses
 
-# A shape is captured when it comes up for the third time: rare ones are not worth it.
+# A shape is captured at its third batch: rare ones are not worth it.
 _SEEN_BEFORE_CAPTURE = 2
 _WARM_UPS = 3
-_LENGTHS_A_SHAPE = 32
-_LEAST_TOKENS_A_SHAPE = 128
+_LENGTHS_PER_SHAPE = 32
+_LEAST_TOKENS_PER_SHAPE = 128
 
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Captured:
-    """A graph, and the memory that it reads its batch from and leaves its loss in."""
+    """A graph, and the memory of its batch and of its loss."""
 
     graph: torch.cuda.CUDAGraph
     buffers: Mapping[Mode, Tensor]
@@ -42,10 +42,10 @@ class _Captured:
 
 
 class Graphs:
-    """Runs forward and backward of batches, by replay where it can.
+    """Runs forward and backward of batches, by replay where possible.
 
-    Gradients are added to where the parameters' `.grad` point: a graph belongs to one row of the
-    gradient buffer, which `row` names.
+    A graph adds to the memory that `.grad` had at its capture, so it belongs to one row of the
+    gradient buffer.
     """
 
     def __init__(self, losses: Losses, *, bf16: bool) -> None:
@@ -56,7 +56,7 @@ class Graphs:
         self._pool = torch.cuda.graph_pool_handle()
 
     def backward(self, batch: Batch, *, weight: float, row: int) -> Tensor:
-        """Add the gradient of `weight` times a batch's loss; the loss, without its graph."""
+        """Add the gradient of `weight` times the loss of a batch; the loss, detached."""
         packed = {mode: self._pack(tokens) for mode, tokens in batch.tokens.items()}
         key = _key(batch, packed, weight=weight, row=row)
         captured = self._captured.get(key)
@@ -119,11 +119,11 @@ class Graphs:
 
 
 def to_fixed_shape(tokens: Tokens, *, max_tokens: int) -> Tokens:
-    """Pad a batch to one of few shapes: its longest row and its tokens are rounded up."""
-    longest = min(-(-tokens.longest // _LENGTHS_A_SHAPE) * _LENGTHS_A_SHAPE, max_tokens)
+    """Pad a batch to one of few shapes: longest row and number of tokens are rounded up."""
+    longest = min(-(-tokens.longest // _LENGTHS_PER_SHAPE) * _LENGTHS_PER_SHAPE, max_tokens)
     total = len(tokens.ids)
-    # An eighth of a power of two: at most about an eighth is padding, half of that on average.
-    step = max(_LEAST_TOKENS_A_SHAPE, (1 << total.bit_length()) // 16)
+    # An eighth of a power of two: at most an eighth is padding, half of that on average.
+    step = max(_LEAST_TOKENS_PER_SHAPE, (1 << total.bit_length()) // 16)
     added = -(-step // max(1, longest - 1)) + 1
     return padded(
         tokens,
@@ -142,20 +142,20 @@ def _key(batch: Batch, packed: Mapping[Mode, PackedTokens], *, weight: float, ro
 
 @contextmanager
 def _untouched_gradients(network: nn.Module) -> Iterator[None]:
-    """What is added to gradients inside is taken back."""
+    """Restores the gradients at the end."""
     gradients = [p.grad for p in network.parameters() if p.grad is not None]
-    # Those that are still zero need no copy: with a row a task, all of them.
+    # Zero gradients need no copy; with one row per task, these are all.
     before = [gradient.clone() if gradient.any() else None for gradient in gradients]
     yield
-    for gradient, kept in zip(gradients, before, strict=True):
-        if kept is None:
+    for gradient, saved in zip(gradients, before, strict=True):
+        if saved is None:
             gradient.zero_()
         else:
-            gradient.copy_(kept)
+            gradient.copy_(saved)
 
 
 def _warm_up(compute: Callable[[], Tensor]) -> None:
-    """Let libraries choose kernels and allocate before anything is captured."""
+    """Let libraries choose kernels and allocate memory before the capture."""
     side = _side_stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -166,5 +166,5 @@ def _warm_up(compute: Callable[[], Tensor]) -> None:
 
 @cache
 def _side_stream() -> torch.cuda.Stream:
-    """One for every shape: a stream that ran matrix products keeps their workspace for good."""
+    """One for all shapes: a stream keeps the workspace of its matrix products for good."""
     return torch.cuda.Stream()  # type: ignore[no-untyped-call]

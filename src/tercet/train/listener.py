@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from tercet.folders.model_card import Metrics
-from tercet.progress import Progress, silent
+from tercet.progress import Progress, silent_phases
 
 
 class Listener(Protocol):
@@ -23,7 +23,6 @@ class Listener(Protocol):
     def end_stage(self) -> None: ...
     def interrupted(self, step: int) -> None:
         """Training stopped and was saved after this step of the run."""
-        ...
 
 
 class Silent:
@@ -31,7 +30,7 @@ class Silent:
 
     def say(self, sentence: str) -> None: ...
     def working(self, what: str) -> AbstractContextManager[Progress]:
-        return nullcontext(silent)
+        return silent_phases(what)
 
     def begin_stage(self, name: str, *, steps: int, done: int) -> None: ...
     def steps(self, lines: list[dict[str, Any]], *, rows: int) -> None: ...

@@ -25,19 +25,19 @@ from tercet.train.masking import Masking
 def prior_shifts(
     tasks: Mapping[str, TaskSpec], tables: Mapping[str, TaskTable]
 ) -> dict[str, float]:
-    """Of tasks with a prior that learn from labels: what their outputs are shifted by."""
-    found: dict[str, float] = {}
+    """By how much outputs are shifted, for tasks that have a prior and learn from labels."""
+    shifts: dict[str, float] = {}
     for name, table in tables.items():
         task = tasks[name]
         if task.prior is not None and task.learns_labels:
             assert table.labels is not None  # since it learns from them
-            found[name] = prior_shift(table.labels, task.prior)
-    return found
+            shifts[name] = prior_shift(table.labels, task.prior)
+    return shifts
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Everything that a row's way from the table to its loss needs."""
+    """Everything from the rows of a table to their loss."""
 
     network: Network
     tasks: Mapping[str, TaskSpec]
@@ -47,11 +47,11 @@ class Losses:
     world: World
     masking: Masking | None = None
     targets: Mapping[str, Targets] = field(default_factory=dict)
-    """Of tasks with a teacher, what it gives for every row of their table."""
+    """Of tasks with a teacher: its targets for every row of the table."""
     shifts: Mapping[str, float] = field(default_factory=dict)
-    """Of tasks with a prior, what `prior_shift` finds for their table."""
+    """From `prior_shifts`."""
     widths: Sequence[int] = ()
-    """Of how many first numbers of vectors losses are taken too."""
+    """Losses are also computed on this many first numbers of the vectors."""
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
@@ -74,7 +74,7 @@ class Losses:
     def share(
         self, task: str, rows: NDArray[np.int64], *, total: int
     ) -> tuple[Batch, NDArray[np.int64]]:
-        """Where this process's rows stand in a batch, nothing read yet; and these rows."""
+        """This process's share of a batch before anything is read; and its rows."""
         bounds = self.world.bounds(len(rows))
         first, last = bounds[self.world.rank], bounds[self.world.rank + 1]
         share = Batch(
@@ -138,14 +138,14 @@ class Losses:
         return torch.stack(parts).mean()
 
     def _outputs(self, task: str, mode: Mode, tokens: DeviceTokens) -> list[Tensor]:
-        """A head's outputs [rows, outputs] of whole vectors and, where it can, of narrower."""
+        """A head's outputs [rows, outputs] on whole vectors and, where possible, narrower ones."""
         if not (self.widths and self.tasks[task].modes[mode].narrows):
             return [self.network.outputs(task, mode, tokens)]
         columns = self.network.columns(tokens, rows=tokens.used // 2)
         return [self.network.compare(task, u, v) for u, v in self._narrowed(columns)]
 
     def _narrowed(self, columns: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
-        """Columns [rows, width] whole, and their first numbers at each of the widths."""
+        """Columns [rows, width], whole and cut to each of the widths."""
         narrow = [tuple(column[:, :width] for column in columns) for width in self.widths]
         return [columns, *narrow]
 
@@ -155,7 +155,7 @@ class Losses:
         return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own))
 
     def compare(self, batch: Batch, mode: Mode, columns: tuple[Tensor, ...]) -> Tensor:
-        """The loss on this process's vectors, [own rows, width] a column, among those of all."""
+        """The loss of this process's vectors, [own rows, width] per column, among those of all."""
         candidates = self.world.gather(columns[1:], rows=batch.rows)
         objective = self.network.contrastive_objectives[batch.task, mode]
         whole_and_narrow = zip(self._narrowed(columns), self._narrowed(candidates), strict=True)
@@ -166,14 +166,14 @@ class Losses:
         return torch.stack(parts).mean()
 
     def no_columns(self, task: str, mode: Mode) -> tuple[Tensor, ...]:
-        """What a process without rows takes part with in gathering the others'."""
+        """The empty columns with which a process without rows takes part in gathering."""
         count = 2 if self._is_twice(task, mode) else len(self.tables[task].columns)
         width = self.network.encoder.config.width
         empty = torch.zeros(0, width, device=self.world.device, requires_grad=True)
         return (empty,) * count
 
     def tokens(self, task: str, mode: Mode, own: NDArray[np.int64]) -> Tokens:
-        """What an objective reads of some rows in one mode."""
+        """The tokens of some rows in one mode."""
         longest = min(self.max_tokens, self.tasks[task].max_tokens or self.max_tokens)
         if self.tasks[task].modes[mode].r_drop > 0.0:
             own = np.concatenate([own, own])
@@ -184,5 +184,5 @@ class Losses:
 
     def _is_twice(self, task: str, mode: Mode) -> bool:
         """Unsupervised SimCSE: the same sentence twice, under different dropout."""
-        one = mode == "single" or len(self.tables[task].columns) == 1
-        return one and (task, mode) in self.network.contrastive_objectives
+        is_single = mode == "single" or len(self.tables[task].columns) == 1
+        return is_single and (task, mode) in self.network.contrastive_objectives

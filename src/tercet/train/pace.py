@@ -12,21 +12,20 @@ _STEPS_AHEAD = 2
 
 
 class Mark(Protocol):
-    """A place in what a GPU has to do."""
+    """A point in the queue of a GPU."""
 
     def synchronize(self) -> object:
         """Wait until the GPU is past it."""
 
 
 class Pace:
-    """Lets a process queue two steps and then wait, asleep.
+    """Lets a process queue two steps and then sleep.
 
-    Without it a process queues steps until the driver takes no more, and then spins for room: a
-    whole core for nothing, which other trainings on the same machine want.
+    Without it a process queues steps until the driver is full and then spins, which costs a core.
     """
 
     def __init__(self, mark: Callable[[], Mark] | None) -> None:
-        """`mark` marks the end of all that is queued by now; None where steps are not queued."""
+        """`mark` marks the end of the queue; None where steps are not queued."""
         self._mark = mark
         self._marks: deque[Mark] = deque()
 
@@ -35,7 +34,7 @@ class Pace:
         return cls(_event if device.type == "cuda" else None)
 
     def step(self) -> None:
-        """After each step was queued: wait until no more than two are left to do."""
+        """After queueing a step: wait until at most two are left."""
         if self._mark is None:
             return
         self._marks.append(self._mark())

@@ -1,4 +1,4 @@
-"""Which parameters of a network train in a stage, and how their learning rate moves."""
+"""Which parameters of a network train in a stage, and their learning rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tercet.specs import OptimiserSpec, StageSpec
 
 
 def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]) -> None:
-    """Set `requires_grad`: everything that the stage's tasks use, but for the frozen parts."""
+    """Set `requires_grad` on everything that the tasks of a stage use, except frozen parts."""
     frozen = tuple(
         prefix for part in stage.freeze for prefix in _prefixes(part, len(network.encoder.layers))
     )
@@ -29,11 +29,13 @@ def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]
 
 
 def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> None:
-    """Every task needs something to train: without, its loss has no gradient."""
+    """Every task needs something to train, or its loss has no gradient."""
     trains = [name for name, parameter in network.named_parameters() if parameter.requires_grad]
-    moves = any(name.startswith("encoder.") for name in trains)
+    trains_encoder = any(name.startswith("encoder.") for name in trains)
     for task in tasks:
-        if moves and any(isinstance(part, Exemplars) for part in network.heads_of(task).modules()):
+        if trains_encoder and any(
+            isinstance(part, Exemplars) for part in network.heads_of(task).modules()
+        ):
             raise TercetError(
                 f"stage `{stage.name}` trains the encoder, and task `{task}` keeps exemplars as "
                 "the encoder sees them at the stage's start; put `encoder` into `freeze`."
@@ -46,20 +48,20 @@ def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> N
 
 
 def _of_task(network: Network, task: str) -> list[str]:
-    """The names that the parameters of a task's heads begin with, shared layers included."""
+    """The prefixes of the parameters of a task's heads, including shared layers."""
     own = f"heads.{network.owner(task)}."
     return [own, *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
 
 
 def set_modes(network: Network) -> None:
-    """Training mode, but a wholly frozen encoder gives the same vectors each time."""
+    """Training mode, but without dropout in a frozen encoder."""
     network.train()
     if not any(parameter.requires_grad for parameter in network.encoder.parameters()):
         network.encoder.eval()
 
 
 def _prefixes(part: str, layers: int) -> list[str]:
-    """The names that a frozen part's parameters begin with."""
+    """The prefixes of the parameters of a frozen part."""
     if part == "encoder":
         return ["encoder."]
     if part.startswith(("heads.", "shared.")):
@@ -76,7 +78,7 @@ def _prefixes(part: str, layers: int) -> list[str]:
 
 
 def build_optimiser(network: Network, spec: OptimiserSpec) -> torch.optim.AdamW:
-    """AdamW over what trains."""
+    """AdamW over the parameters that train."""
     return adamw(network.named_parameters(), spec)
 
 
@@ -101,7 +103,7 @@ def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -
 
 
 def _rate_of(members: Sequence[nn.Parameter], lr: float) -> float | Tensor:
-    """On a GPU a rate lies where a CUDA graph can read it anew."""
+    """On a GPU a tensor, which CUDA graphs read at each replay."""
     return torch.tensor(lr, device=members[0].device) if members[0].is_cuda else lr
 
 

@@ -85,8 +85,8 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     with world.all_or_none():
         network, tokenizer, name = _build(recipe)
         network.to(world.device)
-        tables = load(_trained_tasks(recipe), "train", tokenizer)
-        dev = load(_scored_tasks(recipe), "dev", tokenizer) if world.is_main else {}
+        tables = load("train", tokenizer)
+        dev = load("dev", tokenizer) if world.is_main else {}
         _check_stages(recipe, network)
     bf16 = world.device.type == "cuda"
     engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
@@ -136,18 +136,8 @@ def _check_stages(recipe: Recipe, network: Network) -> None:
             GradientSurgery(stage.surgery)
 
 
-def _trained_tasks(recipe: Recipe) -> set[str]:
-    return {task for stage in recipe.stages for task in recipe.stage_tasks(stage)}
-
-
-def _scored_tasks(recipe: Recipe) -> set[str]:
-    evaluations = map(recipe.evaluation_of, recipe.stages)
-    return {task for evaluation in evaluations for task in recipe.scored_tasks(evaluation)}
-
-
 def _load_tables(
     recipe: Recipe,
-    names: set[str],
     split: Split,
     tokenizer: Tokenizer,
     *,
@@ -155,7 +145,12 @@ def _load_tables(
     read: Callable[[str, Split], Examples],
     listener: Listener,
 ) -> dict[str, TaskTable]:
+    """The tables of all tasks that train, or of all that are scored."""
     limit = recipe.encoder.max_tokens
+    names: set[str] = set()
+    for stage in recipe.stages:
+        scored = recipe.scored_tasks(recipe.evaluation_of(stage))
+        names |= set(recipe.stage_tasks(stage) if split == "train" else scored)
     tables = {}
     for name, task in recipe.tasks.items():
         if name in names:

@@ -74,7 +74,8 @@ class Run:
                 self.folder.check(resume=resume)
         if resume and self.folder.is_finished:
             self.listener.say(f"{self.folder.path} is finished; there is nothing to resume.")
-            return self._finished()
+            dev = self.folder.summary()["dev"]
+            return RunResult(self.folder.model, dev) if self.world.is_main else None
         prepared = prepare(self.recipe, data=self.data, world=self.world, listener=self.listener)
         with self._one_report():
             return self._train(prepared, resume=resume, tensorboard=tensorboard)
@@ -82,7 +83,11 @@ class Run:
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
         """Everything that writes into the run folder."""
         losses = prepared.losses(self.world)
-        listener = self._with_curves(self.listener) if tensorboard else self.listener
+        listener = self.listener
+        if tensorboard and self.world.is_main:
+            from tercet.train.curves import Curves
+
+            listener = Curves(self.folder.curves, listener)
         if self.world.is_main:
             self.folder.open()
         self.world.wait()
@@ -197,18 +202,6 @@ class Run:
         self.listener.say(f"The model is the one after step {step} of {position.total}.")
         self.world.wait()
         return RunResult(self.folder.model, metrics)
-
-    def _finished(self) -> RunResult | None:
-        if not self.world.is_main:
-            return None
-        return RunResult(self.folder.model, self.folder.summary()["dev"])
-
-    def _with_curves(self, listener: Listener) -> Listener:
-        if not self.world.is_main:
-            return listener
-        from tercet.train.curves import Curves
-
-        return Curves(self.folder.curves, listener)
 
 
 def _describe_start(start: Checkpoint | None) -> str:

@@ -47,8 +47,8 @@ class RunFolder:
         if resume and stored.is_file() and Recipe.load(stored) != self._recipe:
             raise ArgumentError(
                 f"{stored}: the run was started with another recipe; use that one, with the same "
-                "`changes`, or start a new run without `resume`.",
-                "changes",
+                "`overrides`, or start a new run without `resume`.",
+                "overrides",
                 "resume",
             )
 

@@ -1,4 +1,4 @@
-"""What teachers say of a task's rows: computed once, before training, and kept on disk."""
+"""The targets of teachers: computed once, before training, and cached on disk."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tercet.specs import Mode, TaskSpec, TeacherSpec
 from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
 
-FORMAT = 1  # of the cache: raise it when the same teacher and texts give other outputs
+FORMAT = 1  # of the cache: raise it when the same teacher and texts give different outputs
 
 Texts = Sequence[list[str]]
-"""n texts of each column."""
+"""n texts per column."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Teacher:
-    """One model that teaches, and what its outputs are kept by: all that decides them."""
+    """A teacher, and the cache key of its outputs: everything that decides them."""
 
     folder: str
     model: Model
@@ -52,7 +52,7 @@ class _Teacher:
         return replace(engine, bf16=self.model.network.device.type == "cuda")
 
     def vectors(self, texts: Texts, *, content: str, listener: Listener) -> Targets:
-        """As pooled, those of each column side by side, float32 [n, columns * width]."""
+        """Pooled vectors, those of all columns side by side, float32 [n, columns * width]."""
 
         def make() -> Stored:
             sides = []
@@ -62,30 +62,30 @@ class _Teacher:
                     sides.append(self.engine.vectors(pieces, progress=progress))
             return Stored({"given": np.concatenate(sides, axis=1)}, None)
 
-        return self._kept(["vectors", content], make)
+        return self._cached(["vectors", content], make)
 
     def outputs(
         self, task: str, mode: Mode, texts: Texts, *, content: str, listener: Listener
     ) -> Targets:
-        """What a head gives, float32 [n, outputs]."""
+        """The outputs of a head, float32 [n, outputs]."""
 
         def make() -> Stored:
             with listener.working(f"{task} ({mode}) of {self.folder}") as progress:
                 columns = [self.model.pieces(column) for column in texts]
-                given = self.engine.outputs(task, mode, columns, progress=progress)
-            return Stored({"given": given}, None)
+                outputs = self.engine.outputs(task, mode, columns, progress=progress)
+            return Stored({"given": outputs}, None)
 
         head = self.model.tasks[task].modes[mode].model_dump_json()
-        return self._kept([task, mode, head, content], make)
+        return self._cached([task, mode, head, content], make)
 
-    def _kept(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
+    def _cached(self, parts: list[str], make: Callable[[], Stored]) -> Targets:
         key = json.dumps([FORMAT, *self.key, *parts]).encode()
         folder = cache_folder("teachers")
         return cached(folder, hashlib.sha256(key).hexdigest(), make).arrays["given"]
 
 
 class Teachers:
-    """The models that teach in a run, each loaded once."""
+    """The teachers of a run, each loaded once."""
 
     def __init__(self, *, device: torch.device, listener: Listener) -> None:
         self._device = device
@@ -93,41 +93,41 @@ class Teachers:
         self._loaded: dict[str, _Teacher] = {}
 
     def targets(self, name: str, task: TaskSpec, texts: Texts, *, width: int) -> Targets:
-        """What the teachers of a task give for n rows, averaged, fp32.
+        """The targets of a task for n rows, averaged over its teachers, fp32.
 
         width: of the student's vectors
         Probabilities [n, classes] at the task's temperature, grades [n, 1], or, where vectors are
-        kept close to the teacher's, these side by side [n, columns * width].
+        compared, those of all columns side by side [n, columns * width].
         """
         spec = task.teacher
         assert spec is not None
         content = hash_texts(texts)
-        found: list[Targets] = []
+        targets: list[Targets] = []
         for folder in spec.folder:
             teacher = self._load(folder, name, spec)
             if not task.predicts:
                 _check_width(teacher, name, width=width)
-                found.append(teacher.vectors(texts, content=content, listener=self._listener))
+                targets.append(teacher.vectors(texts, content=content, listener=self._listener))
                 continue
             taught = spec.task or task.like or name
             for mode in _modes(teacher, taught, name, task):
                 raw = teacher.outputs(taught, mode, texts, content=content, listener=self._listener)
-                found.append(_soft(teacher.model, taught, mode, raw, spec.temperature))
-        # One alone stays where it is: mapped, not copied.
-        return found[0] if len(found) == 1 else np.mean(found, axis=0, dtype=np.float32)
+                targets.append(_soft(teacher.model, taught, mode, raw, spec.temperature))
+        # A single one stays memory-mapped.
+        return targets[0] if len(targets) == 1 else np.mean(targets, axis=0, dtype=np.float32)
 
     def _load(self, folder: str, name: str, spec: TeacherSpec) -> _Teacher:
         if folder not in self._loaded:
             try:
                 self._loaded[folder] = _Teacher.load(folder, device=self._device)
             except TercetError as error:
-                made = f" (recipe {spec.recipe} makes it)" if spec.recipe is not None else ""
-                raise TercetError(f"The teacher of task `{name}`{made}: {error}") from error
+                source = f" (made by recipe {spec.recipe})" if spec.recipe is not None else ""
+                raise TercetError(f"The teacher of task `{name}`{source}: {error}") from error
         return self._loaded[folder]
 
 
 def hash_texts(columns: Sequence[Iterable[str]]) -> str:
-    """The sha256 of texts, with their bounds."""
+    """The sha256 of texts and their boundaries."""
     digest = hashlib.sha256()
     for column in columns:
         digest.update(b"column")
@@ -138,7 +138,7 @@ def hash_texts(columns: Sequence[Iterable[str]]) -> str:
 
 
 def hash_tensors(network: nn.Module) -> str:
-    """The sha256 of all weights, wherever they came from."""
+    """The sha256 of all weights."""
     digest = hashlib.sha256()
     for name, tensor in network.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
@@ -151,15 +151,15 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 
 def _check_width(teacher: _Teacher, name: str, *, width: int) -> None:
-    if (found := teacher.model.width) != width:
+    if teacher.model.width != width:
         raise TercetError(
-            f"Task `{name}` keeps vectors close to those of {teacher.folder}, which are {found} "
-            f"wide and not {width} as the encoder's: take a teacher of the same width."
+            f"Task `{name}` learns the vectors of {teacher.folder}, which are "
+            f"{teacher.model.width} wide, but the encoder's are {width}: use one of that width."
         )
 
 
 def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mode]:
-    """The modes of a teacher that teach, once it is sure that it can."""
+    """The modes of a teacher that teach a task; an error if it cannot."""
     assert task.teacher is not None
     model, folder = teacher.model, teacher.folder
     if taught not in model.tasks:
@@ -174,7 +174,7 @@ def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mo
             f"The teacher of task `{name}`, {folder}, has other labels for `{taught}`: it needs "
             "as many classes, or the same range."
         )
-    predicting = [mode for mode, one in spec.modes.items() if one.predicts]
+    predicting = [mode for mode, taught_by in spec.modes.items() if taught_by.predicts]
     modes = task.teacher.modes or predicting[:1]
     for mode in modes:
         if mode not in predicting or (mode == "single") != ("single" in task.modes):

@@ -1,4 +1,4 @@
-"""The end of a step: the gradient is clipped and the weights are moved."""
+"""The end of a step: clip the gradient and update the weights."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tercet.specs import OptimiserSpec
 from tercet.train.gradients import GradientRows
 from tercet.train.parts import build_optimiser, set_rate
 
-# Its first steps make the optimiser's moments, which a graph cannot.
+# The first steps allocate the optimiser's moments, which a graph cannot.
 _STEPS_BEFORE_CAPTURE = 2
 
 
 class Update:
-    """Clip, step, and what must follow; on a GPU replayed as a CUDA graph."""
+    """Clip, step, and follow-up; on a GPU replayed as a CUDA graph."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Update:
         rows: GradientRows,
         after: Callable[[], None] | None,
     ) -> None:
-        """What trains must have been chosen before; `after` follows every step."""
+        """Call `choose_trainable` first; `after` is called after every step."""
         self.optimiser = build_optimiser(network, spec)
         self._clip = spec.clip
         self._rows = rows
@@ -37,9 +37,9 @@ class Update:
         self._captured: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
 
     def __call__(self, *, factor: float, tasks: Hashable) -> Tensor:
-        """Move the weights at `factor` of the peak rates; the gradient's norm before clipping.
+        """Update the weights at `factor` of the peak rates; the gradient's norm before clipping.
 
-        tasks: those that the gradient is of, for heads of others are left as they are
+        tasks: those of the gradient; the heads of others are not updated
         """
         set_rate(self.optimiser, factor)
         if not self._replays:

@@ -54,30 +54,29 @@ def test_a_faster_mode_is_compared_with_the_accurate_one(answers) -> None:
 
 def test_what_suites_measured(suites) -> None:
     results = suites()
-    (sts,) = results["sts"].findings()
-    assert (sts.subject, sts.text) == (
-        "STS",
-        "1 of the 8 pairs are left out, because they are in the training or dev data of a task.",
-    )
+    assert results["sts"].findings() == {
+        "STS": "1 of the 8 pairs are left out, because they are in the training or dev data of a "
+        "task."
+    }
     accuracies = dict.fromkeys(TRANSFER_TASKS, 0.7) | {"MR": 0.5, "TREC": 0.9}
     transfer = TransfersResult(
         {task: TransferResult(9, {"accuracy": Estimate(it)}, []) for task, it in accuracies.items()}
     )
-    (finding,) = transfer.findings()
-    assert finding.text.endswith("vectors is 70%, from MR (50%) to TREC (90%).")
+    (sentence,) = transfer.findings().values()
+    assert sentence.endswith("vectors is 70%, from MR (50%) to TREC (90%).")
     robustness = results["robustness"]
     rules = robustness.changes["sentiment"]["single"]
     rules["typos"] = rules["negation"]
-    order, typos = robustness.findings()
-    assert order.text.endswith("paraphrase (bi) takes 75% for the same.")
-    assert typos.text.endswith("30% of sentiment.")
+    findings = robustness.findings()
+    assert findings["Word order"].endswith("paraphrase (bi) takes 75% for the same.")
+    assert findings["Typing errors"].endswith("30% of sentiment.")
 
 
 def test_what_is_undefined_is_not_said(suites, task, answers) -> None:
     results = suites()
     empty = task(answers("s", "single", [], [], classes=SENTIMENT, metrics={}))
-    assert TasksResult({"s": empty}, {"mean": None, "mean-shifted": None}).findings() == []
-    assert dataclasses.replace(results["sts"], unleaked=None).findings() == []
-    assert results["transfer"].findings() == []
-    assert RobustnessResult({}, {}).findings() == []
-    assert GeometryResult(None, None, None, 0, None, None).findings() == []
+    assert TasksResult({"s": empty}, {"mean": None, "mean-shifted": None}).findings() == {}
+    assert dataclasses.replace(results["sts"], unleaked=None).findings() == {}
+    assert results["transfer"].findings() == {}
+    assert RobustnessResult({}, {}).findings() == {}
+    assert GeometryResult(None, None, None, 0, None, None).findings() == {}

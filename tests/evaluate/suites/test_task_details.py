@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import by_length, confusion, mistakes, word_counts
+from tercet.evaluate.suites.tasks.details import by_length, confusion, mistake_rows, word_counts
 
 
 @st.composite
@@ -51,15 +51,25 @@ def test_the_curve_is_that_of_scikit_learn(answers, drawn) -> None:
 
 
 def test_mistakes_come_most_confident_first(answers) -> None:
-    sure = two_classes(answers, [1, 1, 0, 0], [0.1, 0.8, 0.6, 0.95])
-    worst = mistakes(sure, top=2)
-    assert [(each.row, each.expected, each.predicted) for each in worst] == [(3, 0, 1), (0, 1, 0)]
-    assert [each.weight for each in worst] == pytest.approx([0.95, 0.9])
+    texts = (["first", "second", "third", "fourth"],)
+    sure = two_classes(answers, [1, 1, 0, 0], [0.1, 0.8, 0.6, 0.95], texts=texts)
+    rows = [[cell.text for cell in row] for row in mistake_rows(sure)]
+    assert rows == [
+        ["fourth", "task", "no", "yes", "95% confident"],
+        ["first", "task", "yes", "no", "90% confident"],
+        ["third", "task", "no", "yes", "60% confident"],
+    ]
+    assert [row[-1].sort for row in mistake_rows(sure)] == pytest.approx([0.95, 0.9, 0.6])
 
 
 def test_mistakes_of_grades_are_the_furthest_off(answers) -> None:
-    worst = mistakes(answers("task", "bi", [0.0, 3.0, 5.0], [1.0, 3.0, 2.0]), top=9)
-    assert [(each.row, each.weight) for each in worst] == [(2, 3.0), (0, 1.0)]
+    texts = (["first", "second", "third"],)
+    graded = answers("task", "bi", [0.0, 3.0, 5.0], [1.0, 3.0, 2.0], texts=texts)
+    rows = [[cell.text for cell in row] for row in mistake_rows(graded)]
+    assert rows == [
+        ["third", "task", "5.0", "2.0", "off by 3.0"],
+        ["first", "task", "0.0", "1.0", "off by 1.0"],
+    ]
 
 
 @settings(

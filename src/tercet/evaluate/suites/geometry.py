@@ -13,21 +13,10 @@ from tercet.data.columns import shorten
 from tercet.data.examples import read_examples
 from tercet.data.files import MissingFileError
 from tercet.data.senteval import GradedPairs, StsSet, read_sts
+from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import rounded
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.presentation import (
-    SHOWN,
-    Axis,
-    Cell,
-    Chart,
-    MapPoint,
-    SentenceMap,
-    Series,
-    Table,
-    number,
-    spread,
-)
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 
 ALIKE = 4.0
@@ -38,6 +27,12 @@ CURVE = 200
 """Points on a chart."""
 STS_B: StsSet = "STS-B"
 
+MEANINGS = {
+    "Alignment": "mean squared distance of pairs that mean the same; lower is closer",
+    "Uniformity": "how evenly sentences cover the sphere; lower is more even",
+    "Anisotropy": "mean cosine of any two sentences; near 0 if no direction is preferred",
+    "Effective rank": "number of directions that the vectors use",
+}
 Floats = NDArray[np.float64]
 
 
@@ -115,39 +110,25 @@ class GeometryResult(SuiteResult):
             "anisotropy": Estimate(self.anisotropy),
         }
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         if not self.sentences:
             return []
         rank = None if self.spectrum is None else self.spectrum.effective_rank
-        rows = [
-            (
-                "Alignment",
-                number(self.alignment),
-                "mean squared distance of pairs that mean the same; lower is closer",
-            ),
-            (
-                "Uniformity",
-                number(self.uniformity),
-                "how evenly sentences cover the sphere; lower is more even",
-            ),
-            (
-                "Anisotropy",
-                number(self.anisotropy),
-                "mean cosine of any two sentences; near 0 if no direction is preferred",
-            ),
-            ("Effective rank", number(rank, 0), "number of directions that the vectors use"),
-        ]
+        values = [show.number(it) for it in (self.alignment, self.uniformity, self.anisotropy)]
+        values.append(show.number(rank, 0))
         return [
-            Table(
+            show.Table(
                 caption=f"The {self.sentences:,} sentences of STS-B's test set",
                 columns=["Measure", "Value", "Meaning"],
-                rows=[[Cell(name), value, Cell(meaning)] for name, value, meaning in rows],
-                numeric=frozenset({"Value"}),
+                rows=[
+                    [show.Cell(name), value, show.Cell(meaning)]
+                    for (name, meaning), value in zip(MEANINGS.items(), values, strict=True)
+                ],
             )
         ]
 
-    def charts(self) -> list[Chart | SentenceMap]:
-        charts: list[Chart | SentenceMap] = []
+    def charts(self) -> list[show.Chart | show.SentenceMap]:
+        charts: list[show.Chart | show.SentenceMap] = []
         if self.map is not None:
             charts.append(_sentence_map(self.map))
         if self.spectrum is not None:
@@ -261,7 +242,7 @@ def _project_sentences(
     chosen = {
         (column[place], name): None
         for name, column in columns.items()
-        for place in spread(len(column), MAPPED // len(columns)).tolist()
+        for place in show.spread(len(column), MAPPED // len(columns)).tolist()
     }
     if len(chosen) < 3:
         return None
@@ -270,19 +251,19 @@ def _project_sentences(
     return Projection(points, texts, groups, explained)
 
 
-def _sentence_map(plane: Projection) -> SentenceMap:
+def _sentence_map(plane: Projection) -> show.SentenceMap:
     share = sum(plane.explained)
     counts = ", ".join(
         f"{plane.groups.count(name):,} of {name}" for name in dict.fromkeys(plane.groups)
     )
-    return SentenceMap(
+    return show.SentenceMap(
         title="Dev sentences on a plane",
         alternative=(
             f"Map of {len(plane.groups):,} sentences by two principal components, which explain "
             f"{share:.0%} of the variance: {counts}. The slider below reads them out."
         ),
         points=[
-            MapPoint(x, y, shorten(text, SHOWN), group)
+            show.MapPoint(x, y, shorten(text, show.SHOWN), group)
             for (x, y), text, group in zip(
                 plane.points.tolist(), plane.texts, plane.groups, strict=True
             )
@@ -294,17 +275,19 @@ def _sentence_map(plane: Projection) -> SentenceMap:
     )
 
 
-def _spectrum_chart(shares: Floats) -> Chart:
+def _spectrum_chart(shares: Floats) -> show.Chart:
     total = np.cumsum(shares)
-    points = [(place + 1.0, float(total[place])) for place in spread(len(shares), CURVE).tolist()]
+    points = [
+        (place + 1.0, float(total[place])) for place in show.spread(len(shares), CURVE).tolist()
+    ]
     half = int(np.searchsorted(total, 0.5)) + 1
-    return Chart(
+    return show.Chart(
         title="Variance explained by the first directions",
         alternative=(
             f"Share of the vectors' variance that their first directions explain: {half:,} of "
             f"{len(shares):,} explain half of it."
         ),
-        x=Axis("directions", 0.0, float(len(shares))),
-        y=Axis("share of variance", 0.0, 1.0),
-        series=[Series("explained", points)],
+        x=show.Axis("directions", 0.0, float(len(shares))),
+        y=show.Axis("share of variance", 0.0, 1.0),
+        series=[show.Series("explained", points)],
     )

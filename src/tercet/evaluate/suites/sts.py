@@ -15,31 +15,17 @@ from tercet.data.examples import read_texts
 from tercet.data.files import MissingFileError
 from tercet.data.layouts import find_split
 from tercet.data.senteval import STS_SETS, GradedPairs, StsSet, read_sts
+from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import rounded
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, grade_metrics
-from tercet.evaluate.presentation import (
-    INTERVAL,
-    Axis,
-    Cell,
-    Chart,
-    Finding,
-    Headline,
-    Series,
-    Table,
-    count,
-    decimal,
-    estimate_cells,
-    number,
-    padded,
-    spread,
-)
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.model import Model
 from tercet.specs import DataSpec
 
 SEED = 11711
+INTERVAL = show.INTERVAL
 DOTS = 500
 """Pairs per chart."""
 Pair = frozenset[str]
@@ -113,32 +99,31 @@ class StsResult(SuiteResult):
             values["average without leaked pairs"] = Estimate(self.average_unleaked)
         return values
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         """Spearman and Pearson correlation of every set, and the averages."""
-        rows = [[Cell(name), *_cells(result)] for name, result in self.sets.items()]
+        rows = [[show.Cell(name), *_cells(result)] for name, result in self.sets.items()]
         rows.append(_average_row("Average of seven", self.average))
         if self.unleaked is not None:
-            rows += [[Cell(name), *_cells(result)] for name, result in self._reduced()]
+            rows += [[show.Cell(name), *_cells(result)] for name, result in self._reduced()]
             rows.append(_average_row("Average without leaked pairs", self.average_unleaked))
-        table = Table(
+        table = show.Table(
             caption="Correlation of cosines with people's grades; averages are of Spearman's",
             columns=["Set", "Spearman", INTERVAL, "Pearson", f"{INTERVAL} of Pearson", "Pairs"],
             rows=rows,
-            numeric=frozenset({"Pairs", "Spearman", "Pearson"}),
         )
         return [table] if self.sets else []
 
-    def charts(self) -> list[Chart]:
+    def charts(self) -> list[show.Chart]:
         return [_scatter(name, result) for name, result in self.sets.items()]
 
-    def headlines(self) -> list[Headline]:
+    def headlines(self) -> list[show.Headline]:
         metric = "Spearman, average of seven sets"
         if self.unleaked is not None:
             metric += ", without leaked pairs"
         average = self._fair_average
-        return [] if average is None else [Headline("STS", metric, Estimate(average))]
+        return [] if average is None else [show.Headline("STS", metric, Estimate(average))]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> dict[str, str]:
         sentences = []
         if (average := self._fair_average) is not None:
             sentences.append(
@@ -154,7 +139,7 @@ class StsResult(SuiteResult):
                 f"{total - left:,} of the {total:,} pairs are left out, because they are in the "
                 "training or dev data of a task."
             )
-        return [Finding("STS", " ".join(sentences))] if sentences else []
+        return {"STS": " ".join(sentences)} if sentences else {}
 
     @property
     def _fair_average(self) -> float | None:
@@ -265,25 +250,25 @@ def _average(sets: dict[StsSet, SetResult]) -> float | None:
     return math.fsum(defined) / len(STS_SETS) if len(defined) == len(STS_SETS) else None
 
 
-def _cells(result: SetResult) -> list[Cell]:
-    values = [*estimate_cells(result.spearman), *estimate_cells(result.pearson)]
-    return [*values, count(len(result.grades))]
+def _cells(result: SetResult) -> list[show.Cell]:
+    values = [*show.estimate_cells(result.spearman), *show.estimate_cells(result.pearson)]
+    return [*values, show.count(len(result.grades))]
 
 
-def _average_row(name: str, average: float | None) -> list[Cell]:
-    return [Cell(name), number(average), *[Cell("")] * 4]
+def _average_row(name: str, average: float | None) -> list[show.Cell]:
+    return [show.Cell(name), show.number(average), *[show.Cell("")] * 4]
 
 
-def _scatter(name: str, result: SetResult) -> Chart:
-    rows = spread(len(result.grades), DOTS)
+def _scatter(name: str, result: SetResult) -> show.Chart:
+    rows = show.spread(len(result.grades), DOTS)
     grades, cosines = result.grades[rows].tolist(), result.cosines[rows].tolist()
-    return Chart(
+    return show.Chart(
         title=name,
         alternative=(
             f"Scatter of cosines over grades of {len(result.grades):,} pairs of {name}, of which "
-            f"{len(rows):,} are drawn; Spearman {decimal(result.spearman.value)}."
+            f"{len(rows):,} are drawn; Spearman {show.decimal(result.spearman.value)}."
         ),
-        x=Axis("grade", -0.1, 5.1),
-        y=Axis("cosine", *padded(cosines)),
-        series=[Series(name, list(zip(grades, cosines, strict=True)), kind="cloud")],
+        x=show.Axis("grade", -0.1, 5.1),
+        y=show.Axis("cosine", *show.padded(cosines)),
+        series=[show.Series(name, list(zip(grades, cosines, strict=True)), kind="cloud")],
     )

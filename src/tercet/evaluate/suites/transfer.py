@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -17,19 +17,10 @@ from numpy.typing import NDArray
 
 from tercet.data.files import MissingFileError
 from tercet.data.senteval import FoldedTask, Labelled, SplitTask, read_folded, read_split
+from tercet.evaluate import presentation as show
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, classification_metrics
-from tercet.evaluate.presentation import (
-    INTERVAL,
-    Cell,
-    Finding,
-    Headline,
-    Table,
-    count,
-    estimate_cells,
-    number,
-)
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.specs import Floats
 
@@ -61,11 +52,7 @@ class TransferResult:
     penalties: list[float]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "rows": self.rows,
-            "metrics": {metric: value.to_json() for metric, value in self.metrics.items()},
-            "penalties": self.penalties,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,36 +82,36 @@ class TransfersResult(SuiteResult):
         }
         return {**values, "average": Estimate(self.average)}
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         rows = [
-            [Cell(name), Cell(metric), *estimate_cells(value), count(task.rows)]
+            [show.Cell(name), show.Cell(metric), *show.estimate_cells(value), show.count(task.rows)]
             for name, task in self.tasks.items()
             for metric, value in task.metrics.items()
         ]
-        rows.append([Cell("Average"), Cell("accuracy"), number(self.average), Cell(""), Cell("")])
-        table = Table(
+        names = [show.Cell("Average"), show.Cell("accuracy")]
+        rows.append([*names, show.number(self.average), *[show.Cell("")] * 2])
+        table = show.Table(
             caption="Every task, and the average of accuracies",
-            columns=["Task", "Metric", "Value", INTERVAL, "Rows"],
+            columns=["Task", "Metric", "Value", show.INTERVAL, "Rows"],
             rows=rows,
-            numeric=frozenset({"Rows", "Value"}),
         )
         return [table] if self.tasks else []
 
-    def headlines(self) -> list[Headline]:
+    def headlines(self) -> list[show.Headline]:
         metric = "accuracy, average of SentEval's seven"
         average = self.average
-        return [] if average is None else [Headline("Other tasks", metric, Estimate(average))]
+        return [] if average is None else [show.Headline("Other tasks", metric, Estimate(average))]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> dict[str, str]:
         if self.average is None:
-            return []
+            return {}
         values = {name: task.metrics["accuracy"].value or 0.0 for name, task in self.tasks.items()}
         best, worst = (pick(values, key=values.__getitem__) for pick in (max, min))
-        text = (
+        sentence = (
             f"The average accuracy of a linear classifier on its vectors is {self.average:.0%}, "
             f"from {worst} ({values[worst]:.0%}) to {best} ({values[best]:.0%})."
         )
-        return [Finding("Other tasks", text)]
+        return {"Other tasks": sentence}
 
 
 class Transfer(Suite):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tercet.specs import ScheduleSpec
-from tercet.train.schedules.drawn import draw_tasks
-from tercet.train.schedules.span import Presence, Span
+from tercet.train.schedules.span import Presence, Span, draw_tasks
 
 # BERT and PALs (Stickland and Murray, 2019) let the exponent of the sizes fall from 1 to 0.2.
 LAST_EXPONENT = 0.2

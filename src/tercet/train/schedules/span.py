@@ -6,11 +6,13 @@ and the number of steps per epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tercet.specs import ScheduleSpec
 
 Presence = NDArray[np.bool_]
 
@@ -45,3 +47,16 @@ def one_hot(chosen: NDArray[np.int64], tasks: int) -> Presence:
     """One task per step, by its index."""
     hot: Presence = chosen[:, None] == np.arange(tasks)
     return hot
+
+
+def draw_tasks(
+    spec: ScheduleSpec, span: Span, likelihoods: Callable[[float], Sequence[float]]
+) -> tuple[Presence, int]:
+    """Tasks drawn at random; `likelihoods` gives those at a share (0 to 1) of the stage."""
+    length = spec.steps_per_epoch or sum(span.batches.values())
+    total = span.total(length)
+    likely = np.array([likelihoods(step / max(1, total - 1)) for step in range(total)])
+    bounds = np.cumsum(likely / likely.sum(axis=1, keepdims=True), axis=1)
+    draws = np.random.default_rng([*span.seed, 0]).random((total, 1))
+    chosen = np.minimum((draws >= bounds).sum(axis=1), len(span.sizes) - 1)
+    return one_hot(chosen, len(span.sizes)), length

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tercet.specs import ScheduleSpec
-from tercet.train.schedules.drawn import draw_tasks
-from tercet.train.schedules.span import Presence, Span
+from tercet.train.schedules.span import Presence, Span, draw_tasks
 
 
 def present(spec: ScheduleSpec, span: Span) -> tuple[Presence, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,10 @@ from numpy.typing import NDArray
 
 from tercet.data.examples import Examples, read_examples
 from tercet.data.files import MissingFileError
+from tercet.evaluate import presentation as show
 from tercet.evaluate.calibration import class_probabilities
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, predicted_classes
-from tercet.evaluate.presentation import (
-    INTERVAL,
-    Cell,
-    Finding,
-    Table,
-    count,
-    estimate_cells,
-    interleave,
-    number,
-    sentence_cell,
-    share,
-    spread,
-)
 from tercet.evaluate.scoring import measured, metrics_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.evaluate.suites.robustness.perturb import PERTURBATIONS, Perturbation
@@ -77,7 +65,7 @@ class ChangeResult:
 
     rows: dev rows that the rule changes; in a pair it changes the second sentence
     keeps: whether the meaning stays the same, so that predictions should not change
-    metric, before, after: the metric that represents the task, on these rows and the same labels
+    metric, before, after: the task's main metric, on these rows and the same labels
     moved: share of rows whose class changed, or whose grade moved by a tenth of its range or more
     examples: the rows whose predictions moved most
     """
@@ -113,13 +101,7 @@ class RobustnessResult(SuiteResult):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "word_order": {
-                name: {
-                    task: {mode: result.to_json() for mode, result in modes.items()}
-                    for task, modes in tasks.items()
-                }
-                for name, tasks in self.word_order.items()
-            },
+            "word_order": asdict(self)["word_order"],
             "changes": {
                 task: {
                     mode: {rule: result.to_json() for rule, result in rules.items()}
@@ -135,14 +117,14 @@ class RobustnessResult(SuiteResult):
             for name, task, mode, result in self._order_results()
         }
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         tables = [self._order_table(), self._heuristics_table(), self._changes_table()]
         return [table for table in (*tables, self._examples_table()) if table.rows]
 
-    def findings(self) -> list[Finding]:
-        findings = []
+    def findings(self) -> dict[str, str]:
+        findings = {}
         if order := [*self._order_sentences()]:
-            findings.append(Finding("Word order", " ".join(order)))
+            findings["Word order"] = " ".join(order)
         # The first mode of a task is the most accurate.
         firsts = {task: next(iter(modes.values())) for task, modes in self.changes.items()}
         moved = [
@@ -151,8 +133,8 @@ class RobustnessResult(SuiteResult):
             if "typos" in rules and rules["typos"].moved is not None
         ]
         if moved:
-            text = f"They change predictions that should stay the same: {', '.join(moved)}."
-            findings.append(Finding("Typing errors", text))
+            changed = ", ".join(moved)
+            findings["Typing errors"] = f"They change predictions that should stay: {changed}."
         return findings
 
     def _order_results(self) -> Iterator[tuple[str, str, Mode, OrderResult]]:
@@ -184,73 +166,79 @@ class RobustnessResult(SuiteResult):
                 f"{fooled[most]:.0%} for the same{rest}."
             )
 
-    def _order_table(self) -> Table:
+    def _order_table(self) -> show.Table:
         numeric = ["Fooled", "High overlap", "Pairs"]
-        return Table(
+        return show.Table(
             caption="Fooled: the share of pairs with different meanings that are predicted to mean "
             "the same; high overlap: only those that share most of their words",
-            columns=["Set", "Task", "Mode", "Accuracy", INTERVAL, *numeric],
+            columns=["Set", "Task", "Mode", "Accuracy", show.INTERVAL, *numeric],
             rows=[
                 [
-                    *map(Cell, (name, task, mode)),
-                    *estimate_cells(result.accuracy),
-                    share(result.fooled),
-                    share(result.fooled_high_overlap),
-                    count(result.pairs),
+                    *map(show.Cell, (name, task, mode)),
+                    *show.estimate_cells(result.accuracy),
+                    show.share(result.fooled),
+                    show.share(result.fooled_high_overlap),
+                    show.count(result.pairs),
                 ]
                 for name, task, mode, result in self._order_results()
             ],
-            numeric=frozenset({"Accuracy", *numeric}),
         )
 
-    def _heuristics_table(self) -> Table:
+    def _heuristics_table(self) -> show.Table:
         """The share fooled by each heuristic, for sets whose pairs are made by heuristics."""
         results = [each for each in self._order_results() if each[3].heuristics]
         kinds = list(dict.fromkeys(kind for *_, result in results for kind in result.heuristics))
         names = [HEURISTICS.get(kind, kind) for kind in kinds]
-        return Table(
+        return show.Table(
             caption="Fooled, by what the sentences of a pair share",
             columns=["Set", "Task", "Mode", *names],
             rows=[
-                [*map(Cell, each), *(share(result.heuristics.get(kind)) for kind in kinds)]
+                [
+                    *map(show.Cell, each),
+                    *(show.share(result.heuristics.get(kind)) for kind in kinds),
+                ]
                 for *each, result in results
             ],
-            numeric=frozenset(names),
         )
 
-    def _changes_table(self) -> Table:
+    def _changes_table(self) -> show.Table:
         numeric = ["Before", "After", "Moved", "Rows"]
         rows = []
         for task, mode, rule, result in self._change_results():
             meaning = "same" if result.keeps else "changed"
-            values = [number(result.before), number(result.after), share(result.moved)]
-            names = map(Cell, (rule, meaning, task, mode, result.metric))
-            rows.append([*names, *values, count(result.rows)])
-        return Table(
+            values = [
+                show.number(result.before),
+                show.number(result.after),
+                show.share(result.moved),
+            ]
+            names = map(show.Cell, (rule, meaning, task, mode, result.metric))
+            rows.append([*names, *values, show.count(result.rows)])
+        return show.Table(
             caption="Sentences changed by rule: the metric before and after, against the same "
             "labels, and the share of predictions that moved",
             columns=["Rule", "Meaning", "Task", "Mode", "Metric", *numeric],
             rows=rows,
-            numeric=frozenset(numeric),
         )
 
-    def _examples_table(self) -> Table:
+    def _examples_table(self) -> show.Table:
         groups = []
         for task, mode, rule, result in self._change_results():
             rows = []
             for example in result.examples:
                 before, after = (
-                    Cell(self._name(task, value))
+                    show.Cell(self._name(task, value))
                     for value in (example.predicted, example.predicted_after)
                 )
                 if before != after:
-                    texts = [sentence_cell(example.texts), sentence_cell(example.changed)]
-                    rows.append([*texts, Cell(rule), Cell(task), before, after, Cell(mode)])
+                    texts = [show.sentence_cell(example.texts), show.sentence_cell(example.changed)]
+                    rows.append(
+                        [*texts, show.Cell(rule), show.Cell(task), before, after, show.Cell(mode)]
+                    )
             groups.append(rows)
-        return Table(
+        return show.Table(
             caption="Changed sentences whose predictions moved most",
             columns=["Sentence", "Changed to", "Rule", "Task", "Before", "After", "Mode"],
-            rows=interleave(groups),
+            rows=show.interleave(groups),
             filters=["Task", "Rule"],
         )
 
@@ -310,7 +298,7 @@ class _Rows:
 def _measure_changes(
     encoded: EncodedTexts, task: str, spec: TaskSpec, examples: Examples, limit: int
 ) -> dict[Mode, dict[str, ChangeResult]]:
-    chosen = spread(len(examples), limit)
+    chosen = show.spread(len(examples), limit)
     changes = {rule: _change(examples, chosen, rule) for rule in PERTURBATIONS}
     results: dict[Mode, dict[str, ChangeResult]] = {}
     for mode in spec.predicting_modes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,16 +64,6 @@ class OrderResult:
     high_overlap: int
     fooled_high_overlap: float | None
     heuristics: dict[str, float | None]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "pairs": self.pairs,
-            "accuracy": self.accuracy.to_json(),
-            "fooled": self.fooled,
-            "high_overlap": self.high_overlap,
-            "fooled_high_overlap": self.fooled_high_overlap,
-            "heuristics": self.heuristics,
-        }
 
 
 def compares_pairs(task: TaskSpec) -> bool:

@@ -13,58 +13,39 @@ from numpy.typing import NDArray
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
 from tercet.data.files import MissingFileError
 from tercet.errors import TercetError
+from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.calibration import Calibration, class_probabilities, measure_calibration
 from tercet.evaluate.metrics import Estimate, Values
-from tercet.evaluate.presentation import (
-    INTERVAL,
-    Cell,
-    ConfusionMatrix,
-    Finding,
-    Headline,
-    Section,
-    Table,
-    count,
-    estimate_cells,
-    interleave,
-    number,
-    sentence_cell,
-)
 from tercet.evaluate.scaling import judged_rows
 from tercet.evaluate.scoring import measured, metrics_of, overall_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import confusion, mistakes
+from tercet.evaluate.suites.tasks.details import confusion, mistake_rows
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
 from tercet.specs import Floats, Mode, Scaling, TaskSpec
 
 SEED = 11711
-MISTAKES = 40
-"""Per task."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The metrics of one task.
+    """One task; the most accurate of its modes first."""
 
-    modes: the most accurate mode first
-    metric: the one that represents the task
-    classes: the names of its classes, None for grades
-    """
-
-    rows: int
     skipped: list[BadRow]
     files: list[str]
-    metric: str
-    classes: list[str] | None
     modes: dict[Mode, Answers]
 
     @property
     def best(self) -> Answers:
         """The answers of the most accurate mode."""
         return next(iter(self.modes.values()))
+
+    @property
+    def rows(self) -> int:
+        return len(self.best.labels)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -74,8 +55,8 @@ class TaskResult:
                 {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
                 for row in self.skipped
             ],
-            "metric": self.metric,
-            "classes": self.classes,
+            "metric": self.best.metric,
+            "classes": self.best.classes,
             "modes": {mode: answers.to_json() for mode, answers in self.modes.items()},
         }
 
@@ -113,30 +94,28 @@ class TasksResult(SuiteResult):
             if task.skipped
         ]
 
-    def headlines(self) -> list[Headline]:
+    def headlines(self) -> list[show.Headline]:
         return [
-            Headline(name, f"{task.metric}, mode {task.best.mode}", task.best.metrics[task.metric])
-            for name, task in self.tasks.items()
+            show.Headline(each.task, f"{each.metric}, mode {each.mode}", each.metrics[each.metric])
+            for each in self.answers()
         ]
 
-    def findings(self) -> list[Finding]:
-        findings = [
-            Finding(name, " ".join(task_findings(list(task.modes.values()))))
-            for name, task in self.tasks.items()
-            if task.rows
-        ]
-        if (mean := self.overall["mean"]) is not None:
-            findings.insert(0, Finding("All tasks", f"The mean over the tasks is {mean:.3f}."))
+    def findings(self) -> dict[str, str]:
+        mean = self.overall["mean"]
+        findings = {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
+        for name, task in self.tasks.items():
+            if task.rows:
+                findings[name] = " ".join(task_findings(list(task.modes.values())))
         return findings
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[show.Table]:
         return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
 
-    def sections(self, suite: type[Suite]) -> list[Section]:
+    def sections(self, suite: type[Suite]) -> list[show.Section]:
         if not self.tasks:
             return []
         parts = [
-            Section(
+            show.Section(
                 name,
                 _describe_rows(task),
                 matrices=[_matrix(each) for each in task.modes.values() if each.classes],
@@ -144,14 +123,14 @@ class TasksResult(SuiteResult):
             )
             for name, task in self.tasks.items()
         ]
-        sections = [Section(suite.title, suite.intro, tables=self.tables(), parts=parts)]
-        if all(task.best.texts for task in self.tasks.values()):
+        sections = [show.Section(suite.title, suite.intro, tables=self.tables(), parts=parts)]
+        if all(answers.texts for answers in self.answers()):
             intro = (
                 "The wrong predictions of each task's most accurate mode with the highest "
                 "confidence, and the grades that are furthest off. Labels are people's, and some "
                 "of them are mistakes too."
             )
-            sections.append(Section("Mistakes", intro, tables=[self._mistakes_table()]))
+            sections.append(show.Section("Mistakes", intro, tables=[self._mistakes_table()]))
         return sections
 
     def _answers(self) -> Iterator[tuple[str, Mode, Answers]]:
@@ -159,45 +138,42 @@ class TasksResult(SuiteResult):
             for mode, answers in task.modes.items():
                 yield name, mode, answers
 
-    def _metrics_table(self) -> Table:
+    def _metrics_table(self) -> show.Table:
         rows = []
         for name, mode, answers in self._answers():
             for metric, value in answers.metrics.items():
                 marked = f"{metric}*" if metric == answers.metric else metric
-                cells = [Cell(name), Cell(marked), *estimate_cells(value)]
-                rows.append([*cells, Cell(mode), count(len(answers.labels))])
+                cells = [show.Cell(name), show.Cell(marked), *show.estimate_cells(value)]
+                rows.append([*cells, show.Cell(mode), show.count(len(answers.labels))])
         for mean, score in self.overall.items():
-            empty = [Cell("")] * 3
-            rows.append([Cell("overall"), Cell(mean), number(score), *empty])
-        return Table(
-            caption="Every metric of every mode; * marks the one that represents its task",
-            columns=["Task", "Metric", "Value", INTERVAL, "Mode", "Rows"],
+            empty = [show.Cell("")] * 3
+            rows.append([show.Cell("overall"), show.Cell(mean), show.number(score), *empty])
+        return show.Table(
+            caption="Every metric of every mode; * marks the main metric of a task",
+            columns=["Task", "Metric", "Value", show.INTERVAL, "Mode", "Rows"],
             rows=rows,
-            numeric=frozenset({"Rows", "Value"}),
         )
 
-    def _calibration_table(self) -> Table:
+    def _calibration_table(self) -> show.Table:
         numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
         rows = []
         for name, mode, answers in self._answers():
             if (result := answers.calibration) is not None:
                 values = result.ece, result.nll, result.scaling.temperature, result.scaling.shift
-                rows.append([Cell(name), Cell(mode), *map(number, values)])
-        return Table(
+                rows.append([show.Cell(name), show.Cell(mode), *map(show.number, values)])
+        return show.Table(
             caption="Calibration of the probabilities: lower errors are better. A head's outputs "
             "are divided by the temperature; with two classes the shift is then added",
             columns=["Task", "Mode", *numeric],
             rows=rows,
-            numeric=frozenset(numeric),
         )
 
-    def _mistakes_table(self) -> Table:
+    def _mistakes_table(self) -> show.Table:
         """The worst mistakes of each task's most accurate mode."""
-        return Table(
+        return show.Table(
             caption="The worst mistakes of each task",
             columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
-            rows=interleave(_mistake_rows(task.best) for task in self.tasks.values()),
-            numeric=frozenset({"How wrong"}),
+            rows=show.interleave(mistake_rows(answers) for answers in self.answers()),
             filters=["Task", "Expected", "Predicted"],
         )
 
@@ -266,14 +242,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             texts=texts,
             calibration=calibration,
         )
-    return TaskResult(
-        rows=len(labels),
-        skipped=list(examples.skipped),
-        files=[path.name for path in examples.files],
-        metric=spec.chosen_metric,
-        classes=spec.labels,
-        modes=modes,
-    )
+    return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
 
 
 def _calibration(
@@ -294,23 +263,6 @@ def _describe_rows(task: TaskResult) -> str:
     return f"{task.rows:,} rows of {', '.join(task.files)}{skipped}."
 
 
-def _matrix(answers: Answers) -> ConfusionMatrix:
+def _matrix(answers: Answers) -> show.ConfusionMatrix:
     assert answers.classes is not None
-    return ConfusionMatrix(f"Mode {answers.mode}", answers.classes, confusion(answers))
-
-
-def _mistake_rows(answers: Answers) -> list[list[Cell]]:
-    graded = answers.classes is None
-    return [
-        [
-            sentence_cell(answers.inputs(mistake.row)),
-            Cell(answers.task),
-            Cell(answers.name(mistake.expected)),
-            Cell(answers.name(mistake.predicted)),
-            Cell(
-                f"off by {mistake.weight:.1f}" if graded else f"{mistake.weight:.0%} confident",
-                mistake.weight,
-            ),
-        ]
-        for mistake in mistakes(answers, top=MISTAKES)
-    ]
+    return show.ConfusionMatrix(f"Mode {answers.mode}", answers.classes, confusion(answers))

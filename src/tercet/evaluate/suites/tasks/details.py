@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.metrics import Bounds, measure
+from tercet.evaluate.presentation import Cell, sentence_cell
 
 Ints = NDArray[np.int64]
 LENGTH_BINS = 6
+MISTAKES = 40
+"""Per task."""
 SEED = 11711
 
 
@@ -30,31 +33,21 @@ def confusion(answers: Answers) -> Ints:
     return counts
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A row with a wrong class, or with a grade that is off.
-
-    weight: the probability of the wrong class, or how far the grade is off
-    """
-
-    row: int
-    expected: float
-    predicted: float
-    weight: float
-
-
-def mistakes(answers: Answers, *, top: int) -> list[Mistake]:
+def mistake_rows(answers: Answers) -> list[list[Cell]]:
     """The wrong classes with the highest confidence, or the grades furthest off, worst first."""
-    labels, predicted = answers.labels.astype(np.float64), answers.predicted
-    if answers.classes is None:
-        weights = np.abs(predicted - labels)
-    else:
-        weights = answers.predictions.max(axis=1)
-    wrong = np.flatnonzero(predicted != labels)
-    worst = wrong[np.argsort(-weights[wrong], kind="stable")][:top]
+    predicted, graded = answers.predicted, answers.classes is None
+    weights = np.abs(predicted - answers.labels) if graded else answers.predictions.max(axis=1)
+    wrong = np.flatnonzero(predicted != answers.labels)
+    worst = wrong[np.argsort(-weights[wrong], kind="stable")][:MISTAKES]
     return [
-        Mistake(int(row), float(labels[row]), float(predicted[row]), float(weights[row]))
-        for row in worst
+        [
+            sentence_cell(answers.inputs(row)),
+            Cell(answers.task),
+            Cell(answers.name(answers.labels[row])),
+            Cell(answers.name(predicted[row])),
+            Cell(f"off by {weight:.1f}" if graded else f"{weight:.0%} confident", float(weight)),
+        ]
+        for row, weight in zip(worst.tolist(), weights[worst], strict=True)
     ]
 
 
