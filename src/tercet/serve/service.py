@@ -11,13 +11,14 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
+from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
 from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
 from tercet.specs import Mode
+from tercet.text.template import special_count
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
 
@@ -160,9 +161,9 @@ class Service:
         self, pieces: Pieces, options: InputOptions, *, inputs: int, head: HeadRef | None = None
     ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + special(template.single_slots)
+        full = pieces.lengths + special_count(template.single_slots)
         self._check_lengths(full, options, inputs=inputs)
-        lengths = single_lengths(pieces, template=template, max_tokens=limit)
+        lengths = token_counts([pieces], template=template, max_tokens=limit)
         options.counts.tokens += int(lengths.sum())
         return EncodingRequest([pieces], lengths=lengths, inputs=inputs, head=head)
 
@@ -170,9 +171,9 @@ class Service:
         self, first: Pieces, second: Pieces, *, options: InputOptions, head: HeadRef
     ) -> EncodingRequest:
         template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + special(template.pair_slots)
+        full = first.lengths + second.lengths + special_count(template.pair_slots)
         self._check_lengths(full, options, inputs=len(full))
-        lengths = pair_lengths(first, second, template=template, max_tokens=limit)
+        lengths = token_counts([first, second], template=template, max_tokens=limit)
         options.counts.tokens += int(lengths.sum())
         return EncodingRequest(
             columns=[first, second], lengths=lengths, inputs=len(full), head=head
