@@ -113,7 +113,7 @@ def start(environment: dict[str, str], folder: Path) -> Iterator[Start]:
 
 
 class Clients:
-    """Clients in threads that send requests until they are stopped, or until the server refuses to be reached."""
+    """Clients in threads that send requests until they are stopped or refused."""
 
     def __init__(self, server: Process, body: Any, *, count: int) -> None:
         self.statuses: Counter[int] = Counter()
