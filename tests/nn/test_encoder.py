@@ -126,9 +126,9 @@ def test_gradients_equal_those_of_transformers(source, request, sentences):
         assert (ours[name] - gradient).norm() <= 1e-4 * max(gradient.norm(), floor), name
 
 
-def test_joined_pairs_with_types_equal_those_of_transformers(tiny, sentences):
+def test_joined_pairs_with_types_equal_those_of_transformers(tiny, sentences, encode_pairs):
     pairs = list(zip(sentences, reversed(sentences), strict=True))
-    tokens = Tokenizer.load(tiny).encode_pairs(pairs, max_tokens=60)
+    tokens = encode_pairs(Tokenizer.load(tiny), pairs, max_tokens=60)
     assert tokens.types.any() == ("bert" in tiny.name)
     encoder = load_encoder(tiny).eval()
     with torch.no_grad():
