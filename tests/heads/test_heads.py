@@ -88,10 +88,10 @@ def test_features_lie_side_by_side_in_the_given_order(features: list[str]) -> No
         "dot": (u * v).sum(dim=1, keepdim=True),
         "cosine": F.cosine_similarity(u, v)[:, None],
     }
-    laid = torch.cat([by_name[name] for name in features], dim=1)
+    joined = torch.cat([by_name[name] for name in features], dim=1)
     head = FeatureHead(width=WIDTH, outputs=2, features=features).eval()
     (layer,) = head.mlp.layers
-    torch.testing.assert_close(head(u, v), F.linear(laid, layer.weight, layer.bias))
+    torch.testing.assert_close(head(u, v), F.linear(joined, layer.weight, layer.bias))
 
 
 def test_cosine_head_is_the_cosine() -> None:

@@ -18,7 +18,7 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1
 
 
 def step_by_step(first: int, second: int, room: int) -> tuple[int, int]:
-    """Take one piece at a time from the longer side; which of two equal ones is told by `room`."""
+    """Take one piece at a time from the longer side; `room` decides between two equal ones."""
     longer_is_first = first > second
     while first + second > room:
         if first > second or (first == second and not longer_is_first):

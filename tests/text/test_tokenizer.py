@@ -146,10 +146,10 @@ def test_cutting_and_padding_inside_the_definition_are_switched_off(folder, toke
     backend.enable_truncation(6)
     backend.enable_padding(length=6)
     backend.save(str(tmp_path / "tokenizer.json"))
-    bent = Tokenizer.load(tmp_path)
+    shaped = Tokenizer.load(tmp_path)
     texts = ["a film", "the film is a triumph, and the script is flawless"]
-    assert rows(bent.encode(texts, max_tokens=50)) == rows(tokenizer.encode(texts, max_tokens=50))
-    assert bent.fingerprint == tokenizer.fingerprint
+    assert rows(shaped.encode(texts, max_tokens=50)) == rows(tokenizer.encode(texts, max_tokens=50))
+    assert shaped.fingerprint == tokenizer.fingerprint
 
 
 def test_pieces_are_cut_but_their_length_is_remembered(tokenizer, encode_pairs):
