@@ -87,26 +87,23 @@ class Recipe(Spec):
             )
         shared = self._shared_layers()
         for stage in self.stages:
+            where = f"stage `{stage.name}`"
             frozen = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
             if unknown := [name for name in frozen if name not in shared]:
-                where = f"stage `{stage.name}`"
                 raise ValueError(f"{where} freezes unknown shared layers `{unknown[0]}`")
             frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
-            _check_names(f"stage `{stage.name}`", [*(stage.tasks or []), *frozen], self.tasks)
+            _check_names(where, [*(stage.tasks or []), *frozen], self.tasks)
             training = self.stage_tasks(stage)
             order, weights = stage.schedule.order, stage.schedule.weights
-            _check_names(f"the order of stage `{stage.name}`", order or [], training)
-            _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
+            _check_names(f"the order of {where}", order or [], training)
+            _check_names(f"the weights of {where}", weights or {}, training)
             if order is not None and (missing := [task for task in training if task not in order]):
-                raise ValueError(
-                    f"the order of stage `{stage.name}` leaves out {', '.join(missing)}"
-                )
-            _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
+                raise ValueError(f"the order of {where} leaves out {', '.join(missing)}")
+            _check_names(f"the goals of {where}", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
             if stage.schedule.after_score is not None:
                 scored = self.scored_tasks(self.evaluation_of(stage))
-                where = f"schedule `{stage.schedule.kind}` of stage `{stage.name}`"
-                _check_names(where, training, scored)
+                _check_names(f"schedule `{stage.schedule.kind}` of {where}", training, scored)
         return self
 
     def _shared_layers(self) -> set[str]:
@@ -185,18 +182,14 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
         known = [known for known, spec in tasks.items() if spec.answers]
         _check_names(f"task `{name}` is like another, and `like`", [task.like or ""], known)
         return
+    needs = f"task `{name}` trains the heads of `{task.like}` and needs the same"
     if (task.labels, task.range) != (other.labels, other.range):
-        raise ValueError(
-            f"task `{name}` trains the heads of `{task.like}` and needs the same labels"
-        )
+        raise ValueError(f"{needs} labels")
     for mode, spec in task.modes.items():
         own = other.modes.get(mode)
         same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)
         if own is None or not same or spec.objective.kind != own.objective.kind:
-            raise ValueError(
-                f"task `{name}` trains the heads of `{task.like}` and needs the same head, shared "
-                f"layers and kind of objective in mode `{mode}`"
-            )
+            raise ValueError(f"{needs} head, shared layers and kind of objective in mode `{mode}`")
 
 
 @dataclass(frozen=True, slots=True)

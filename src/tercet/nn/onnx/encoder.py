@@ -203,11 +203,8 @@ class _Writer:
             rows, length = (graph.add("Gather", shape, graph.integers(i)) for i in (0, 1))
             square = graph.add("Concat", rows, graph.integers(1), length, length, axis=0)
             return graph.add("Expand", is_key, square)
-        distances = graph.add(
-            "Sub",
-            graph.add("Unsqueeze", places, graph.integers(0)),
-            graph.add("Unsqueeze", places, graph.integers(1)),
-        )
+        keys, queries = (graph.add("Unsqueeze", places, graph.integers(i)) for i in (0, 1))
+        distances = graph.add("Sub", keys, queries)
         farthest = graph.integers(len(self.buckets) // 2)
         buckets = graph.add(
             "Gather", graph.constant(self.buckets), graph.add("Add", distances, farthest)
@@ -220,11 +217,8 @@ class _Writer:
         """hidden [rows, length, width] and real, bool [rows, length] -> [rows, width]."""
         graph = self.graph
         if self.pooling in ("cls", "pooler"):
-            first = graph.add(
-                "Squeeze",
-                graph.add("Slice", hidden, *map(graph.integers, (0, 1, 1))),
-                graph.integers(1),
-            )
+            first = graph.add("Slice", hidden, *map(graph.integers, (0, 1, 1)))
+            first = graph.add("Squeeze", first, graph.integers(1))
             if self.pooling == "cls":
                 return first
             if "pooler.dense.weight" not in self.state:
@@ -238,10 +232,8 @@ class _Writer:
             return graph.add("ReduceMax", masked, graph.integers(1), keepdims=0)
         masked = graph.add("Where", real, hidden, graph.number(0.0))
         summed = graph.add("ReduceSum", masked, graph.integers(1), keepdims=0)
-        counts = graph.add(
-            "Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), graph.integers(1)
-        )
-        return graph.add("Div", summed, counts)
+        counts = graph.add("Cast", lengths, to=TensorProto.FLOAT)
+        return graph.add("Div", summed, graph.add("Unsqueeze", counts, graph.integers(1)))
 
 
 def quantised(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
