@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
@@ -339,9 +339,7 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
 
 
 def _refuse(expected: str, value: object) -> NoReturn:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    raise TercetError(f"Expected {expected}, not {shown}.")
+    raise TercetError(f"Expected {expected}, not {shorten(repr(value), 60)}.")
 
 
 def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:

@@ -37,7 +37,7 @@ def test_longest_first_takes_from_the_longer_side(lengths, room):
     ]
 
 
-def test_rows_choose_and_repeat(tiny_encoder):
+def test_rows_choose_and_repeat(tiny_encoder, encode_pairs):
     tokenizer = Tokenizer.load(tiny_encoder)
     texts = ["a film", "the script is flawless", "", "Low Tide drags"]
     others = ["one", "two two", "", "four"]
@@ -48,7 +48,7 @@ def test_rows_choose_and_repeat(tiny_encoder):
     assert single.ids.tolist() == expected.ids.tolist()
     assert single.offsets.tolist() == expected.offsets.tolist()
     pair = tokenizer.template.pair(first, second, rows, max_tokens=8)
-    joined = tokenizer.encode_pairs([(texts[row], others[row]) for row in rows], max_tokens=8)
+    joined = encode_pairs(tokenizer, [(texts[row], others[row]) for row in rows], max_tokens=8)
     assert pair.ids.tolist() == joined.ids.tolist()
     assert pair.types.tolist() == joined.types.tolist()
     assert pair.truncated == joined.truncated
