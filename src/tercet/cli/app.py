@@ -82,8 +82,7 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
 @app.callback()
 def options(
     debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1)."),
+        bool, typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1).")
     ] = False,
 ) -> None:
     """One encoder, many answers: several sentence tasks on a single transformer encoder.

@@ -30,16 +30,12 @@ SUITES_HELP = ". ".join(f"{name}: {SUITES[name].description}" for name in SUITES
 def evaluate(
     models: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[MODEL]...",
-            help=f"{MODEL_HELP} Several are compared.",
-        ),
+        typer.Argument(metavar="[MODEL]...", help=f"{MODEL_HELP} Several are compared."),
     ] = None,
     suite: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SUITE",
-            help=f"{SUITES_HELP}. Or all. Repeat it for several; default: tasks.",
+            metavar="SUITE", help=f"{SUITES_HELP}. Or all. Repeat it for several; default: tasks."
         ),
     ] = None,
     data: Annotated[
@@ -118,14 +114,7 @@ def _measure(
                 yield lambda done, total=None, *, note="": shown(done, total, note=what)
 
             evaluations.append(
-                evaluate(
-                    model,
-                    data,
-                    suites=suites,
-                    rows=rows,
-                    compared=loaded,
-                    phases=phases,
-                )
+                evaluate(model, data, suites=suites, rows=rows, compared=loaded, phases=phases)
             )
     return evaluations
 

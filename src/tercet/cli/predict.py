@@ -32,8 +32,7 @@ def predict(
         typer.Argument(metavar="[FILE|-]", help="Sentences or pairs; - reads standard input."),
     ] = None,
     text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="A sentence; two make a pair."),
+        list[str] | None, typer.Option(metavar="TEXT", help="A sentence; two make a pair.")
     ] = None,
     model: ModelOption = None,
     mode: Annotated[

@@ -24,8 +24,7 @@ def train(
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipe's files."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The run folder; default: runs/RECIPE."),
+        Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/RECIPE.")
     ] = None,
     overrides: Annotated[
         list[str] | None,

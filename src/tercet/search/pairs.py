@@ -82,11 +82,7 @@ def closest_pairs(
 
 
 def pairs_above(
-    blocks: Sequence[VectorBlock],
-    folder: Path,
-    *,
-    threshold: float,
-    progress: Progress = silent,
+    blocks: Sequence[VectorBlock], folder: Path, *, threshold: float, progress: Progress = silent
 ) -> Records:
     """All pairs that score at least the threshold, sorted by first and second row, on disk."""
     checkpoint = PairCheckpoint(folder, ["all", threshold, BLOCK])

@@ -246,10 +246,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
 
 
 def _calibration(
-    labels: NDArray[Any],
-    predicted: Floats,
-    rows: NDArray[np.int64] | None,
-    scaling: Scaling | None,
+    labels: NDArray[Any], predicted: Floats, rows: NDArray[np.int64] | None, scaling: Scaling | None
 ) -> Calibration:
     """The calibration on all rows, or on those of `rows` that were predicted."""
     if rows is not None:
