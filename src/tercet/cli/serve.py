@@ -74,9 +74,6 @@ def serve(
     settings = Settings(
         model=model,
         index=index,
-        host=host,
-        port=port,
-        workers=workers,
         keys=keys,
         listed_keys=listed_keys,
         origins=origins or [],

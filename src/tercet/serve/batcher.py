@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
 from tercet.serve.jobs import EncodingJob, EncodingRequest, Floats, JobPart
-from tercet.serve.limits import Limits
 from tercet.serve.logs import log_failure
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
+from tercet.serve.settings import Limits
 
 Encode = Callable[[Sequence[JobPart]], list[EncodingJob]]
 
