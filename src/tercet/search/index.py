@@ -8,9 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tercet.data.stream import ID, TEXT, VECTOR, TextFile
 from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
@@ -23,8 +21,7 @@ from tercet.search.exact import InMemory
 from tercet.search.hits import Hit, hits_of
 from tercet.search.lance_store import is_index, lance_errors, metadata_of, open_dataset, write_index
 from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
-
-Floats = NDArray[np.float32]
+from tercet.specs import Floats
 
 
 class Index:
