@@ -97,9 +97,10 @@ def work(tmp_path: Path) -> PartRecords:
 
 def test_a_part_counts_once_its_record_is_there(work: PartRecords) -> None:
     record = PartRecord(3, rows=5, skipped=1, files={"f": work.data.write("f", b"vectors")})
-    assert work.intact(3) is None
+    assert not work.intact(3)
     work.finish(record)
-    assert work.intact(3) == record
+    assert work.intact(3)
+    assert work.record(3) == record
     assert work.recorded() == [3]
 
 
@@ -112,7 +113,7 @@ def test_a_damaged_part_does_not_count(work: PartRecords, damage: str) -> None:
         work.data.write("f", b"vectorz")
     else:
         work.data.remove_file("f")
-    assert work.intact(3) is None
+    assert not work.intact(3)
 
 
 def test_records_of_other_work_are_dropped(work: PartRecords) -> None:

@@ -53,7 +53,8 @@ def test_a_part_becomes_a_file_and_a_record(
     task = replace(task, skip_empty=skip_empty)
     settled = Embedder(task)(part(5)).to_pydict()
     assert settled == {"part": [5], "completed": [3]}
-    record = task.records.intact(5)
+    assert task.records.intact(5)
+    record = task.records.record(5)
     assert record is not None
     assert (record.rows, record.skipped) == ((2, 1) if skip_empty else (3, 0))
     table = pq.read_table(tmp_path / next(iter(record.files)))

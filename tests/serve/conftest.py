@@ -27,9 +27,9 @@ from tercet.serve.connection import Connection
 from tercet.serve.encode import encode
 from tercet.serve.gate import Gate
 from tercet.serve.keys import Keys
-from tercet.serve.limits import Limits
 from tercet.serve.metrics import Metrics
 from tercet.serve.service import Service
+from tercet.serve.settings import Limits
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
-from tercet.serve.limits import Limits
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
+from tercet.serve.settings import Limits
 from tercet.text.tokens import Pieces
 
 LIMITS = Limits(

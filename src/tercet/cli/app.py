@@ -82,8 +82,7 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
 @app.callback()
 def options(
     debug: Annotated[
-        bool,
-        typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1)."),
+        bool, typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1).")
     ] = False,
 ) -> None:
     """One encoder, many answers: several sentence tasks on a single transformer encoder.
@@ -111,7 +110,8 @@ def main() -> None:
         code = typer.main.get_command(app).main(prog_name="tercet", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_stdout()
+        # The reader is gone: keep the interpreter from failing on buffered output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -140,8 +140,3 @@ def _sentence(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     return f"{' -> '.join(names)}: {reason}." if names else f"{reason}."
-
-
-def _discard_stdout() -> None:
-    """The reader is gone: keep the interpreter from failing on buffered output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,28 +30,25 @@ SUITES_HELP = ". ".join(f"{name}: {SUITES[name].description}" for name in SUITES
 def evaluate(
     models: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[MODEL]...",
-            help=f"{MODEL_HELP} Several are compared.",
-        ),
+        typer.Argument(metavar="MODEL", help=f"{MODEL_HELP} Several are compared."),
     ] = None,
     suite: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SUITE",
-            help=f"{SUITES_HELP}. Or all. Repeat it for several; default: tasks.",
+            help=f"{SUITES_HELP}. all: all suites. May be repeated; default: tasks.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="Folder with the suites' files."),
+        typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the suites' files."),
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the results as JSON.")
     ] = None,
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE.html", help="Write an HTML report, one file."),
+        typer.Option("--report", metavar="FILE.html", help="Write a single-file HTML report."),
     ] = None,
     markdown_file: Annotated[
         Path | None,
@@ -60,22 +57,21 @@ def evaluate(
     rows: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            help="At most so many rows of each task and set, for a quick look; suites that need "
-            "all rows ignore it.",
+            min=1, help="Use at most this many rows per task and set; some suites use all."
         ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
 
-    * marks the main metric of a task; its most accurate mode counts overall. Several models
-    are each tested against the first by a paired bootstrap of the same rows. If a file of a suite
+    * marks the main metric of a task; the overall score uses its most accurate mode. Each further
+    model is tested against the first by a paired bootstrap of the same rows. If a file of a suite
     is missing, the rest is measured and the exit code is 3.
 
     Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
     from tercet.report.report import Report
+    from tercet.report.training import run_of
 
     if data is None:
         raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
@@ -86,7 +82,7 @@ def evaluate(
         if file is not None and not file.parent.is_dir():
             raise TercetError(f"{option} {file}: its folder does not exist.")
     evaluations = _measure(models or [None], data, _suites(suite or ["tasks"]), rows)
-    report = Report(evaluations, run=_run_of(models))
+    report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
     if any(evaluation.missing for evaluation in evaluations):
@@ -118,22 +114,9 @@ def _measure(
                 yield lambda done, total=None, *, note="": shown(done, total, note=what)
 
             evaluations.append(
-                evaluate(
-                    model,
-                    data,
-                    suites=suites,
-                    rows=rows,
-                    compared=loaded,
-                    phases=phases,
-                )
+                evaluate(model, data, suites=suites, rows=rows, compared=loaded, phases=phases)
             )
     return evaluations
-
-
-def _run_of(models: list[str] | None) -> Path | None:
-    from tercet.report.training import run_of
-
-    return run_of(models[0]) if models else None
 
 
 def _show(report: Report) -> None:

@@ -13,7 +13,7 @@ from tercet.cli.options import MODEL_HELP, PluginOption
 
 def export(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write.")],
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL_HELP)] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)] = None,
     form: Annotated[
         Literal["sentence-transformers", "onnx", "onnx-int8"],
         typer.Option("--format", help="The format to write."),

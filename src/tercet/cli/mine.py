@@ -108,11 +108,10 @@ def _print(mined: Mined) -> None:
         sys.stdout.writelines(line + "\n" for line in json_lines(mined.batches()))
         return
     rows = [row for batch in mined.batches() for row in islice(batch.to_pylist(), ON_A_TERMINAL)]
-    shown = [[_cell(value) for value in row.values()] for row in rows[:ON_A_TERMINAL]]
+    shown = [
+        [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()]
+        for row in rows[:ON_A_TERMINAL]
+    ]
     print_table(mined.schema.names, shown)
     if mined.count > ON_A_TERMINAL:
         print_message(f"... and {mined.count - ON_A_TERMINAL:,} more: --out FILE writes all.")
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)

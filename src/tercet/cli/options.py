@@ -44,7 +44,7 @@ PluginOption = Annotated[
     typer.Option(
         metavar="FILE.py",
         envvar="TERCET_PLUGIN",
-        help="A Python file that registers parts of your own; may be repeated.",
+        help="A Python file that registers your own parts; may be repeated.",
         callback=_load_plugins,
         is_eager=True,
     ),

@@ -29,11 +29,10 @@ def predict(
     task: Annotated[str, typer.Argument(help="A task of the model.")],
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE|-]", help="Sentences or pairs; - reads standard input."),
+        typer.Argument(metavar="FILE|-", help="Sentences or pairs; - reads standard input."),
     ] = None,
     text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="A sentence; two make a pair."),
+        list[str] | None, typer.Option(metavar="TEXT", help="A sentence; two make a pair.")
     ] = None,
     model: ModelOption = None,
     mode: Annotated[

@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Recipes, or what precedes the slash; default: all of the reports."),
+        typer.Argument(help="Recipes, or groups such as simcse; default: all of the reports."),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipes' files."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Runs, logs, table and figure.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of runs, logs, table and figure.")
+    ] = Path("reproduction"),
     encoder: Annotated[
-        str | None, typer.Option(help="The encoder; default: the one that each recipe names.")
+        str | None, typer.Option(help="The encoder; default: that of each recipe.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds per recipe.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Experiments that run in parallel.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds per recipe.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the recipes' teachers first.")
     ] = False,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every recipe."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of all recipes."),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:
     """Run experiments by name and compare them with the published results in a table and a chart.
 
-    A second call continues where the first stopped; rows of earlier calls with the same --out stay.
-    A failed experiment is a row with the reason.
+    A second call resumes where the first stopped, and keeps the rows of earlier calls with the same
+    --out. A failed experiment becomes a row with the reason.
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """

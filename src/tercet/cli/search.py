@@ -24,8 +24,7 @@ def search(
         str | None, typer.Option(metavar="SQL", help='A condition on columns: "price > 3".')
     ] = None,
     rerank: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode."),
+        int, typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode.")
     ] = 0,
     model: Annotated[
         str | None,

@@ -53,8 +53,7 @@ def serve(
     queue_inputs: Annotated[int, _option("queue-inputs", "Inputs in the queue.", min=1)] = 8192,
     queue_tokens: Annotated[int, _option("queue-tokens", "Tokens in the queue.", min=1)] = 2**19,
     batch_tokens: Annotated[
-        int | None,
-        _option("batch-tokens", "Tokens per batch; default: by device.", min=1),
+        int | None, _option("batch-tokens", "Tokens per batch; default: by device.", min=1)
     ] = None,
     max_wait: Annotated[
         float, _option("max-wait", "Seconds of queued work; beyond, status 429.", min=0.01)
@@ -75,9 +74,6 @@ def serve(
     settings = Settings(
         model=model,
         index=index,
-        host=host,
-        port=port,
-        workers=workers,
         keys=keys,
         listed_keys=listed_keys,
         origins=origins or [],

@@ -18,25 +18,28 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name, or a TOML file.")],
+    recipe: Annotated[str, typer.Argument(help="The name of a bundled recipe, or a TOML file.")],
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipe's files."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The run folder; default: runs/RECIPE."),
+        Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/RECIPE.")
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a key, such as stages.0.steps=300."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a key: stages.0.steps=300; may be repeated.",
+        ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     device: Annotated[
-        str | None, typer.Option(help="cpu or cuda; default: cuda where there is a GPU.")
+        str | None, typer.Option(help="cpu or cuda; default: cuda if available.")
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves.")
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard logs.")
     ] = False,
     plugin: PluginOption = None,
 ) -> None:

@@ -25,25 +25,19 @@ def weights(
 
     Example: tercet weights all-minilm-l6-v2 --out encoders/minilm
     """
-    from tercet.weights import copy_to, resolve
+    from tercet.weights import REGISTRY, copy_to, present, resolve
 
     if name is None:
         if out is not None:
             raise TercetError("--out needs the name of the weights to copy.")
-        print_registry()
+        rows = [
+            (known, entry.about, entry.hub_id, present(known) or "not fetched")
+            for known, entry in REGISTRY.items()
+        ]
+        print_table(("name", "encoder", "hub id", "on this machine"), rows)
         return
     if out is None:
         out = resolve(name)
     else:
         copy_to(name, out)
     print(out)
-
-
-def print_registry() -> None:
-    from tercet.weights import REGISTRY, present
-
-    rows = [
-        (name, entry.about, entry.hub_id, present(name) or "not fetched")
-        for name, entry in REGISTRY.items()
-    ]
-    print_table(("name", "encoder", "hub id", "on this machine"), rows)

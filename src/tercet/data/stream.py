@@ -104,7 +104,7 @@ def _choose(
         )
     names = column_names(path, chosen.reading)
     if kind_of(path) == "json-lines":
-        names = _keys(path)
+        names = list(dict.fromkeys(key for _, row in json_objects(path) for key in row or ()))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
@@ -120,10 +120,6 @@ def _choose(
         if number not in (own, text):
             places.append(Place(name, _free_name(name, number, path=path)))
     return tuple(places), chosen.reading
-
-
-def _keys(path: Path) -> list[str]:
-    return list(dict.fromkeys(key for _, row in json_objects(path) for key in row or ()))
 
 
 def _free_name(name: str, number: int, *, path: Path) -> str:

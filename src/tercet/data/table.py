@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,7 @@ def build_table(
         for start in range(0, len(texts), CHUNK):
             parts.append(tokenizer.pieces(texts[start : start + CHUNK], limit=limit))
             if progress is not None:
-                done = index * len(texts) + min(start + CHUNK, len(texts))
-                progress(done, total)
+                progress(index * len(texts) + min(start + CHUNK, len(texts)), total)
         columns.append(Pieces.concat(parts))
     return TaskTable(
         columns=tuple(columns),
@@ -178,14 +177,10 @@ def _store(table: TaskTable) -> Stored:
         arrays[f"ids-{index}"] = column.ids
         arrays[f"offsets-{index}"] = column.offsets
         arrays[f"lengths-{index}"] = column.lengths
-    return Stored(arrays, {"columns": len(table.columns), "skipped": list(_numbered(table))})
-
-
-def _numbered(table: TaskTable) -> Iterator[list[Any]]:
-    """Bad rows with their file as a number: its path may differ next time."""
+    # Files as numbers: their paths may differ next time.
     numbers = {str(path): number for number, path in enumerate(table.files)}
-    for bad in table.skipped:
-        yield [numbers[bad.file], bad.line, bad.column, bad.value, bad.reason]
+    skipped = [[numbers[bad.file], *astuple(bad)[1:]] for bad in table.skipped]
+    return Stored(arrays, {"columns": len(table.columns), "skipped": skipped})
 
 
 def _restore(stored: Stored, files: list[Path]) -> TaskTable:

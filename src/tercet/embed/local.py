@@ -13,12 +13,7 @@ from tercet.progress import Progress, silent
 
 
 def embed_file(
-    source: str,
-    out: str,
-    *,
-    model: Model,
-    column: str | None = None,
-    progress: Progress = silent,
+    source: str, out: str, *, model: Model, column: str | None = None, progress: Progress = silent
 ) -> int:
     """Embed every row of a file into a Parquet or npy file, in the file's order.
 

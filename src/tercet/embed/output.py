@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.stream import VECTOR
+from tercet.embed.schema import vectors_of
 from tercet.embed.shared_files import is_uri, replace_shared_file
 from tercet.errors import ArgumentError, TercetError
 
@@ -73,7 +74,6 @@ def _write_array(
     np.lib.format.write_array_header_1_0(stream, header)
     written = 0
     for batch in batches:
-        vectors = batch.column(VECTOR).flatten().to_numpy()
-        stream.write(np.ascontiguousarray(vectors, "<f4"))
+        stream.write(np.ascontiguousarray(vectors_of(batch.column(VECTOR)), "<f4"))
         written += len(batch)
     return written

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tercet.data.files import kind_of
 from tercet.data.stream import ID, TextFile
 from tercet.embed.ray_cluster import import_ray
+from tercet.embed.schema import aligned
 from tercet.embed.shared_files import fetched, find_files
 from tercet.errors import TercetError, shorten
 
@@ -115,17 +116,11 @@ class FileCorpus:
     def _aligned(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         """Rows with the columns of the whole corpus, and ids that are unique in it."""
         file = self.files[number]
-        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         if file.numbered and len(self.files) > 1:
             name = self.names()[number]
-            arrays[ID] = pa.array([f"{name}:{row}" for row in batch.column(ID).to_pylist()])
-        columns = [
-            arrays[field.name].cast(field.type)
-            if field.name in arrays
-            else pa.nulls(len(batch), field.type)
-            for field in self.columns
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.columns)
+            ids = pa.array([f"{name}:{row}" for row in batch.column(ID).to_pylist()])
+            batch = batch.set_column(batch.schema.get_field_index(ID), ID, ids)
+        return aligned(batch, self.columns)
 
 
 def _common(sources: Sequence[str], files: Sequence[TextFile]) -> pa.Schema:

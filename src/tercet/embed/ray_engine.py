@@ -73,15 +73,9 @@ def ray_work_folder(out: str) -> SharedFolder:
 
 
 def start_records(
-    records: PartRecords,
-    corpus: FileCorpus,
-    identity: Identity,
-    log: Log,
-    *,
-    columns: Sequence[str],
+    records: PartRecords, corpus: FileCorpus, identity: Identity, log: Log, *, columns: list[str]
 ) -> None:
-    dropped = records.open(corpus=corpus.digest, model=identity.hash, columns=list(columns))
-    if dropped:
+    if records.open(corpus=corpus.digest, model=identity.hash, columns=columns):
         log(f"{records.folder.uri}: dropped parts of other files or another model.")
 
 
@@ -89,7 +83,7 @@ def _batches(records: PartRecords, parts: Sequence[PartRecord]) -> Iterator[pa.R
     """The rows of all parts in the order of the corpus."""
     for part in parts:
         (name,) = part.files
-        if records.intact(part.part) is None:
+        if not records.intact(part.part):
             raise TercetError(
                 f"{records.data.uri}/{name}: is damaged; run it again to embed this part again."
             )

@@ -134,7 +134,7 @@ def _finished(records: PartRecords, log: Log) -> set[int]:
     """The parts that are complete; the records of damaged parts are removed."""
     ray = import_ray()
     recorded = records.recorded()
-    check = ray.remote(_is_intact)
+    check = ray.remote(PartRecords.intact)
     intact = ray.get([check.remote(records, part) for part in recorded])
     finished = {part for part, complete in zip(recorded, intact, strict=True) if complete}
     for part in recorded:
@@ -142,10 +142,6 @@ def _finished(records: PartRecords, log: Log) -> set[int]:
             log(f"Part {part} in {records.folder.uri} is damaged and is embedded again.")
             records.forget(part)
     return finished
-
-
-def _is_intact(records: PartRecords, part: int) -> bool:
-    return records.intact(part) is not None
 
 
 def _stream(corpus: FileCorpus, task: PartsTask, wanted: set[int]) -> Iterator[int]:

@@ -66,13 +66,12 @@ class PartRecords:
     def finish(self, record: PartRecord) -> None:
         self.folder.write(_name(record.part), json.dumps(asdict(record)).encode())
 
-    def intact(self, part: int) -> PartRecord | None:
-        """The record of a part if all its files are as they were written."""
+    def intact(self, part: int) -> bool:
+        """Whether all files of a part are as they were written."""
         record = self.record(part)
         if record is None or record.part != part:
-            return None
-        intact = all(self.data.sha256(name) == sha256 for name, sha256 in record.files.items())
-        return record if intact else None
+            return False
+        return all(self.data.sha256(name) == sha256 for name, sha256 in record.files.items())
 
     def forget(self, part: int) -> None:
         self.folder.remove_file(_name(part))

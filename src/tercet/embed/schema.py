@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tercet.data.stream import VECTOR
 from tercet.model import Model
+from tercet.specs import Floats
 
 FORMAT = 1
 FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
@@ -50,7 +50,24 @@ def vectors_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:
     return pa.schema([*columns, vector], metadata=metadata)
 
 
-def vector_array(vectors: NDArray[np.float32]) -> pa.FixedSizeListArray:
+def vector_array(vectors: Floats) -> pa.FixedSizeListArray:
     """float32 [n, width] as a column of vectors."""
     flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+
+
+def vectors_of(column: pa.FixedSizeListArray) -> Floats:
+    """A column of vectors as float32 [n, width], not copied."""
+    vectors: Floats = column.flatten().to_numpy().reshape(-1, column.type.list_size)
+    return vectors
+
+
+def aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the columns of a schema; missing columns are null."""
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tercet.data.stream import TEXT, VECTOR, TextFile
-from tercet.embed.schema import Identity, vector_array
+from tercet.embed.schema import Identity, vector_array, vectors_of
 from tercet.errors import TercetError
 from tercet.files import replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
+from tercet.specs import Floats
 
 FORMAT = 1
 PART = 16_384
@@ -56,13 +55,9 @@ class Staged:
     def table(self, *columns: str) -> pa.Table:
         return pa.Table.from_batches(self.parts, self.schema).select(list(columns))
 
-    def vectors(self) -> list[NDArray[np.float32]]:
+    def vectors(self) -> list[Floats]:
         """The vectors of each part, float32 [rows, width], not copied."""
-        width = self.schema.field(VECTOR).type.list_size
-        return [
-            part.column(VECTOR).flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
-            for part in self.parts
-        ]
+        return [vectors_of(part.column(VECTOR)) for part in self.parts]
 
 
 def stage(

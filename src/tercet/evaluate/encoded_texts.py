@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows
 from tercet.model import Model
-from tercet.progress import Phases, silent_phases
+from tercet.progress import Phases, Progress, silent_phases
 from tercet.specs import Floats, Mode
+from tercet.text.tokens import Pieces
 from tercet.vectors import unit
 
 
@@ -61,7 +62,7 @@ class EncodedTexts:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Vectors of length 1, float32 [n, width]."""
-        rows = self._text_rows(texts)
+        rows = self._rows(self._texts, [texts], self.model.engine.vectors)
         return unit(self._texts.array[rows])
 
     def cosines(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
@@ -75,53 +76,38 @@ class EncodedTexts:
 
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
-        engine = self.model.engine
+        engine, used = self.model.engine, columns[: 1 if mode == "single" else 2]
         if not engine.reads_vectors(task, mode):
-            return self._own_outputs(task, mode, columns)
+            # Nothing else can use the outputs of a head that reads more than vectors.
+            own = self._outputs.setdefault((task, mode), _Vectors(engine.output_width(task, mode)))
+
+            def encode(*sides: Pieces, progress: Progress) -> Floats:
+                return engine.outputs(task, mode, sides, progress=progress)
+
+            rows = self._rows(own, used, encode)
+            return own.array[rows]
         if mode == "cross":
-            rows = [self._pair_rows(columns[0], columns[1])]
-            return engine.apply_head(task, mode, self._pairs.array, rows)
-        used = columns[: 2 if mode == "bi" else 1]
-        together = self._text_rows([text for column in used for text in column])
-        return engine.apply_head(task, mode, self._texts.array, np.split(together, len(used)))
+            rows = self._rows(self._pairs, used, engine.joint_vectors)
+            return engine.apply_head(task, mode, self._pairs.array, [rows])
+        texts = [text for column in used for text in column]
+        rows = self._rows(self._texts, [texts], engine.vectors)
+        return engine.apply_head(task, mode, self._texts.array, np.split(rows, len(used)))
 
     def predictions(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
         return self.model.engine.predict(task, mode, self.outputs(task, mode, columns))
 
-    def _own_outputs(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
-        """Outputs of a head that reads more than vectors; nothing else can use them."""
-        used = columns[: 1 if mode == "single" else 2]
-        keys = list(zip(*map(self._piece_keys, used), strict=True))
-        width = self.model.engine.output_width(task, mode)
-        known = self._outputs.setdefault((task, mode), _Vectors(width))
+    def _rows(
+        self, known: _Vectors, columns: Sequence[Sequence[str]], encode: Callable[..., Floats]
+    ) -> Rows:
+        """The rows of the columns' inputs in `known`; new inputs are encoded first."""
+        keys = list(zip(*map(self._piece_keys, columns), strict=True))
         if new := known.new(keys):
-            sides = [self.model.pieces([side[place] for place in new]) for side in used]
-            with self.phases("sentences" if mode == "single" else "pairs") as progress:
-                outputs = self.model.engine.outputs(task, mode, sides, progress=progress)
-            known.add([keys[place] for place in new], outputs)
-        rows = known.rows(keys)
-        return known.array[rows]
-
-    def _text_rows(self, texts: Sequence[str]) -> Rows:
-        """The rows of the texts' vectors; new texts are encoded first."""
-        keys = self._piece_keys(texts)
-        if new := self._texts.new(keys):
-            pieces = self.model.pieces([texts[place] for place in new])
-            with self.phases("sentences") as progress:
-                vectors = self.model.engine.vectors(pieces, progress=progress)
-            self._texts.add([keys[place] for place in new], vectors)
-        return self._texts.rows(keys)
-
-    def _pair_rows(self, first: Sequence[str], second: Sequence[str]) -> Rows:
-        """The rows of the pairs' joint vectors; new pairs are encoded first."""
-        keys = list(zip(self._piece_keys(first), self._piece_keys(second), strict=True))
-        if new := self._pairs.new(keys):
-            sides = [self.model.pieces([side[place] for place in new]) for side in (first, second)]
-            with self.phases("pairs") as progress:
-                vectors = self.model.engine.joint_vectors(sides[0], sides[1], progress=progress)
-            self._pairs.add([keys[place] for place in new], vectors)
-        return self._pairs.rows(keys)
+            sides = [self.model.pieces([column[place] for place in new]) for column in columns]
+            with self.phases("sentences" if len(columns) == 1 else "pairs") as progress:
+                vectors = encode(*sides, progress=progress)
+            known.add([keys[place] for place in new], vectors)
+        return known.rows(keys)
 
     def _piece_keys(self, texts: Sequence[str]) -> list[bytes]:
         unseen = [text for text in dict.fromkeys(texts) if text not in self._keys]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Evaluation:
             "machine": self.machine,
             "seconds": round(self.seconds, 3),
             "suites": {name: result.to_json() for name, result in self.suites.items()},
-            "missing": [missing.to_json() for missing in self.missing],
+            "missing": [asdict(missing) for missing in self.missing],
         }
 
 

@@ -54,10 +54,7 @@ def score_tables(
 
 
 def _measured_values(
-    engine: Engine,
-    tables: Mapping[str, TaskTable],
-    specs: Mapping[str, TaskSpec],
-    rows: int | None,
+    engine: Engine, tables: Mapping[str, TaskTable], specs: Mapping[str, TaskSpec], rows: int | None
 ) -> Iterator[tuple[str, Mode, Floats, Floats]]:
     """Task, mode, labels [n] and `measured` values of every task and mode."""
     for name, spec in specs.items():

@@ -14,11 +14,13 @@ A suite of your own:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tercet.data.files import MissingFileError
 from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.encoded_texts import EncodedTexts
@@ -38,8 +40,14 @@ class Missing:
     task: str
     file: str
 
-    def to_json(self) -> dict[str, str]:
-        return asdict(self)
+
+@contextmanager
+def note_missing(missing: list[Missing], suite: str, task: str) -> Iterator[None]:
+    """Add a file that is missing to a list instead of raising."""
+    try:
+        yield
+    except MissingFileError as error:
+        missing.append(Missing(suite, task, error.file))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,17 @@ from tercet.report.templating import environment, source
 def render_html(page: Page) -> str:
     script = source("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template("report.html.jinja")
-        .render(
-            page=page,
-            style="".join(map(source, ("palette.css", "report.css", "chart.css"))),
-            script=script,
-            digest=digest,
-            plot=plot,
-            decimal=decimal,
-            bar=bar,
-            shares=shares,
-            anchor=anchor,
-        )
+    template = environment().get_template("report.html.jinja")
+    return template.render(
+        page=page,
+        style="".join(map(source, ("palette.css", "report.css", "chart.css"))),
+        script=script,
+        digest=digest,
+        plot=plot,
+        decimal=decimal,
+        bar=bar,
+        shares=shares,
+        anchor=anchor,
     )
 
 

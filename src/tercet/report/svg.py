@@ -143,16 +143,13 @@ def to_svg(charts: Sequence[Chart], *, title: str, frames: Sequence[Frame]) -> s
     """An SVG file of charts side by side; they share the legend of the first."""
     plots = [Plot(chart, frame) for chart, frame in zip(charts, frames, strict=True)]
     starts = [sum(frame.width for frame in frames[:place]) for place in range(len(frames))]
-    return (
-        environment()
-        .get_template("panels.svg.jinja")
-        .render(
-            title=title,
-            panels=list(zip(plots, starts, strict=True)),
-            width=sum(frame.width for frame in frames) + frames[-1].right,
-            height=max(frame.height for frame in frames),
-            style=source("palette.css") + source("chart.css"),
-        )
+    template = environment().get_template("panels.svg.jinja")
+    return template.render(
+        title=title,
+        panels=list(zip(plots, starts, strict=True)),
+        width=sum(frame.width for frame in frames) + frames[-1].right,
+        height=max(frame.height for frame in frames),
+        style=source("palette.css") + source("chart.css"),
     )
 
 

@@ -21,7 +21,7 @@ def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
     """
     done = [outcome.experiment for outcome in outcomes if outcome.reason is None]
     folders = [experiment.folder(out) for experiment in done]
-    environments = [_environment(folder) for folder in folders]
+    environments = [read_json_object(folder / "summary.json")["made_with"] for folder in folders]
     recipes = [Recipe.load(folder / "recipe.toml") for folder in folders]
     return {
         "encoder": _distinct(recipe.encoder.name for recipe in recipes),
@@ -37,11 +37,6 @@ def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
         "intervals": "95 %, over seeds where there are several (Student's t), else over dev rows",
         "data": "NLI and Quora differ in size from the reports'; see each recipe's header",
     }
-
-
-def _environment(run: Path) -> dict[str, str]:
-    environment: dict[str, str] = read_json_object(run / "summary.json")["made_with"]
-    return environment
 
 
 def _changes(experiment: Experiment, recipe: Recipe) -> set[str]:
@@ -70,14 +65,11 @@ def _flat(recipe: Recipe) -> Iterator[tuple[str, str]]:
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, str]]:
     inner = node.items() if isinstance(node, dict) else enumerate(node)
     for key, value in inner:
-        if isinstance(value, dict) or (isinstance(value, list) and _has_tables(value)):
+        items = value if isinstance(value, list) else [value]
+        if any(isinstance(item, dict) for item in items):
             yield from _leaves(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", json.dumps(value)
-
-
-def _has_tables(items: list[Any]) -> bool:
-    return any(isinstance(item, dict) for item in items)
 
 
 def _shared(changes: Iterable[set[str]], *, runs: int) -> str:

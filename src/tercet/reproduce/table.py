@@ -62,10 +62,10 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
     recipe = find_bundled(name).parse()
     done = [outcome.experiment.folder(out) for outcome in outcomes if outcome.reason is None]
     summaries = [read_json_object(folder / "summary.json") for folder in done]
-    measured = {}
-    for task in TASKS:
-        if summaries and task in recipe.tasks and task in summaries[0]["dev"]:
-            measured[task] = _measure(recipe, task, summaries)
+    tasks = [task for task in TASKS if task in recipe.tasks] if summaries else []
+    measured = {
+        task: _measure(recipe, task, summaries) for task in tasks if task in summaries[0]["dev"]
+    }
     return ExperimentRow(
         name=name,
         report=recipe.report,
@@ -140,14 +140,11 @@ def _cells(row: ExperimentRow) -> list[str]:
     cells = [row.name]
     for task in TASKS:
         cells += [_number(row.published.get(task)), _with_interval(row.measured.get(task))]
-    cells += [_number(_overall(row.published)), _number(_overall(_means(row)))]
+    means = {task: measured.mean for task, measured in row.measured.items()}
+    cells += [_number(_overall(row.published)), _number(_overall(means))]
     seeds = max((len(measured.values) for measured in row.measured.values()), default=0)
     note = "; ".join([*row.remarks, *row.failures]).replace("|", "\\|")
     return [*cells, str(seeds), note]
-
-
-def _means(row: ExperimentRow) -> dict[str, float]:
-    return {task: measured.mean for task, measured in row.measured.items()}
 
 
 def _overall(figures: Mapping[str, float]) -> float | None:

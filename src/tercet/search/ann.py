@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tercet.data.stream import VECTOR
+from tercet.embed.schema import vectors_of
 from tercet.progress import Phases, Progress, silent_phases
 from tercet.search.exact import top_of_blocks, vector_blocks
 from tercet.search.lance_store import ANN_KEY, metadata_of
-
-Floats = NDArray[np.float32]
+from tercet.specs import Floats
 
 EXACT_BYTES = 128 << 20
 """Vectors up to this size are searched exactly, in memory."""
@@ -91,24 +90,21 @@ def nearest(
             prefilter=where is not None,
             nearest=options | {"q": query},
         )
-        tables.append(_scored(scanner.to_table()))
+        table = scanner.to_table()
+        scores = pa.array(1.0 - table.column("_distance").to_numpy())
+        tables.append(table.drop_columns(["_distance"]).append_column("_score", scores))
     return tables
-
-
-def _scored(table: pa.Table) -> pa.Table:
-    scores = 1.0 - table.column("_distance").to_numpy()
-    return table.drop_columns(["_distance"]).append_column("_score", pa.array(scores))
 
 
 def optimise(dataset: Any, phases: Phases = silent_phases) -> None:
     """Build the ANN index of a large dataset and measure how it must be searched."""
+    if setting_of(dataset) is not None:  # it is searched exactly from now on
+        dataset.update_schema_metadata({ANN_KEY: None})
     if fits_memory(dataset):
-        _forget(dataset)
         _tidy(dataset)
         return
     rows = dataset.count_rows()
     parts = int(rows**0.5)
-    _forget(dataset)
     with phases("building the ANN index") as progress:
         progress(0, rows)
         # Without Lance's own progress callback: with one, its k-means of a million rows hangs.
@@ -145,12 +141,6 @@ def settle(dataset: Any, phases: Phases = silent_phases) -> None:
     _tidy(dataset)
 
 
-def _forget(dataset: Any) -> None:
-    """Search exactly from now on."""
-    if setting_of(dataset) is not None:
-        dataset.update_schema_metadata({ANN_KEY: None})
-
-
 def _tidy(dataset: Any) -> None:
     if len(dataset.get_fragments()) > FRAGMENTS:
         dataset.optimize.compact_files()
@@ -161,7 +151,8 @@ def _measured(dataset: Any, start: AnnSetting, phases: Phases) -> AnnSetting | N
     """The narrowest search with enough recall on a sample of rows; None if no search has it."""
     rows = dataset.count_rows()
     chosen = np.sort(np.random.default_rng(0).choice(rows, min(SAMPLE, rows), replace=False))
-    queries = _vectors_at(dataset, chosen)
+    sample = dataset.take(chosen.tolist(), columns=[VECTOR]).column(VECTOR)
+    queries = vectors_of(sample.combine_chunks())
     with phases("true neighbours of a sample") as progress:
         _, truth = top_of_blocks(_reported_blocks(dataset, progress), queries, TOP)
     measured: dict[int, AnnSetting] = {}
@@ -193,13 +184,6 @@ def _widening(parts: int) -> Iterator[int]:
         yield round(width)
         width *= 2**0.25
     yield parts
-
-
-def _vectors_at(dataset: Any, places: NDArray[np.int64]) -> Floats:
-    width = dataset.schema.field(VECTOR).type.list_size
-    column = dataset.take(places.tolist(), columns=[VECTOR]).column(VECTOR).combine_chunks()
-    vectors: Floats = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    return vectors
 
 
 def _recall(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tercet.data.stream import ID, TextFile
+from tercet.embed.schema import aligned
 from tercet.embed.staged import Staged
 from tercet.errors import TercetError, nearest, shorten
 
@@ -56,17 +57,13 @@ def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
 def check_new(folder: str, dataset: Any, file: TextFile) -> None:
     """Raise if an id of the file is already in the index."""
     present = set(dataset.scanner(columns=[ID]).to_table().column(ID).to_pylist())
-    for id_ in _ids(file):
+    ids = (id_ for batch in file.batches() for id_ in batch.column(ID).to_pylist())
+    for id_ in ids:
         if id_ in present:
             raise TercetError(
                 f"{file.path}: id {shorten(id_)!r} is already in the index {folder}; update "
                 "replaces rows by id."
             )
-
-
-def _ids(file: TextFile) -> Iterator[str]:
-    for batch in file.batches():
-        yield from batch.column(ID).to_pylist()
 
 
 def _casts(source: pa.DataType, target: pa.DataType) -> bool:
@@ -80,18 +77,6 @@ def _casts(source: pa.DataType, target: pa.DataType) -> bool:
 
 def _merge(builder: Any, dataset: Any, staged: Staged) -> int:
     schema = dataset.schema.remove_metadata()
-    reader = pa.RecordBatchReader.from_batches(schema, _aligned(staged.batches(), schema))
-    counts = builder.execute(reader)
+    batches = (aligned(batch, schema) for batch in staged.batches())
+    counts = builder.execute(pa.RecordBatchReader.from_batches(schema, batches))
     return int(counts["num_inserted_rows"] + counts["num_updated_rows"])
-
-
-def _aligned(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns of the index; missing columns are null."""
-    for batch in batches:
-        arrays = [
-            batch.column(field.name).cast(field.type)
-            if field.name in batch.schema.names
-            else pa.nulls(len(batch), field.type)
-            for field in schema
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tercet.data.stream import VECTOR
+from tercet.embed.schema import vectors_of
+from tercet.specs import Floats
 
-Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 ROW = "_rowid"
 BLOCK = 16_384
@@ -60,11 +61,10 @@ class InMemory:
 
 def vector_blocks(dataset: Any) -> Iterator[tuple[Ints, Floats]]:
     """Places in the dataset's order int64 [n], and vectors float32 [n, width], block by block."""
-    width = dataset.schema.field(VECTOR).type.list_size
     start = 0
     scanner = dataset.scanner(columns=[VECTOR], scan_in_order=True, batch_size=BLOCK)
     for batch in scanner.to_batches():
-        vectors = batch.column(VECTOR).flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
+        vectors = vectors_of(batch.column(VECTOR))
         yield np.arange(start, start + len(vectors)), vectors
         start += len(vectors)
 

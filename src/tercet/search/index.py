@@ -8,9 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tercet.data.stream import ID, TEXT, VECTOR, TextFile
 from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
@@ -21,16 +19,9 @@ from tercet.progress import Phases, silent_phases
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
 from tercet.search.hits import Hit, hits_of
-from tercet.search.lance_store import (
-    is_index,
-    lance_errors,
-    metadata_of,
-    open_dataset,
-    write_index,
-)
+from tercet.search.lance_store import is_index, lance_errors, metadata_of, open_dataset, write_index
 from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
-
-Floats = NDArray[np.float32]
+from tercet.specs import Floats
 
 
 class Index:
@@ -55,12 +46,7 @@ class Index:
 
     @classmethod
     def build(
-        cls,
-        folder: str | Path,
-        file: TextFile,
-        model: Model,
-        *,
-        phases: Phases = silent_phases,
+        cls, folder: str | Path, file: TextFile, model: Model, *, phases: Phases = silent_phases
     ) -> Index:
         """Embed a file into an index; an existing index is replaced when the new one is ready.
 

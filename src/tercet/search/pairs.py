@@ -8,7 +8,7 @@ among equal scores the earlier pair comes first.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from tercet.files import replace_file, write_json
 from tercet.progress import Progress, silent
+from tercet.specs import Floats
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 Records = NDArray[np.void]
 
 BLOCK = 2048
@@ -82,11 +81,7 @@ def closest_pairs(
 
 
 def pairs_above(
-    blocks: Sequence[VectorBlock],
-    folder: Path,
-    *,
-    threshold: float,
-    progress: Progress = silent,
+    blocks: Sequence[VectorBlock], folder: Path, *, threshold: float, progress: Progress = silent
 ) -> Records:
     """All pairs that score at least the threshold, sorted by first and second row, on disk."""
     checkpoint = PairCheckpoint(folder, ["all", threshold, BLOCK])
@@ -178,12 +173,9 @@ def _above(rows: VectorBlock, columns: VectorBlock, floor: float, top: int | Non
     pairs = np.empty(len(first), RECORD)
     pairs["first"] = rows.start + first
     pairs["second"] = columns.start + second
-    for chunk in _chunks(len(first)):
+    for start in range(0, len(first), CHECKED):
+        chunk = slice(start, start + CHECKED)
         exact = rows.vectors[first[chunk]].astype(np.float64)
         pairs["score"][chunk] = np.einsum("nd,nd->n", exact, columns.vectors[second[chunk]])
     above: Records = pairs[pairs["score"] >= floor]
     return above
-
-
-def _chunks(count: int) -> Iterator[slice]:
-    return (slice(start, start + CHECKED) for start in range(0, count, CHECKED))

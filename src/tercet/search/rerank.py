@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tercet.errors import TercetError
 from tercet.model import Model, PairMode
 from tercet.search.hits import Hit
-from tercet.specs import TaskSpec
-
-Floats = NDArray[np.float32]
+from tercet.specs import Floats, TaskSpec
 
 TO_ORDER = ("similarity", "paraphrase")
 """The tasks that can order hits, the preferred one first: a grade orders better than a

@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
-from tercet.serve.jobs import EncodingJob, EncodingRequest, Floats, JobPart
-from tercet.serve.limits import Limits
+from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
 from tercet.serve.logs import log_failure
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError
+from tercet.serve.settings import Limits
+from tercet.specs import Floats
 
 Encode = Callable[[Sequence[JobPart]], list[EncodingJob]]
 

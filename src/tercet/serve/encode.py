@@ -9,7 +9,8 @@ import numpy as np
 
 from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows
-from tercet.serve.jobs import EncodingJob, Floats, HeadRef, JobPart
+from tercet.serve.jobs import EncodingJob, HeadRef, JobPart
+from tercet.specs import Floats
 from tercet.text.tokens import Pieces
 
 
@@ -48,12 +49,9 @@ def _encode_pass(
 
 def _gather(parts: Sequence[JobPart], side: int) -> Pieces:
     """The word pieces of all rows of all parts."""
-    return Pieces.concat([_take(part.job.request.columns[side], part.rows) for part in parts])
-
-
-def _take(pieces: Pieces, rows: Rows) -> Pieces:
+    columns = [(part.job.request.columns[side], part.rows) for part in parts]
     # The rows of a job of one part are in their order.
-    return pieces if len(rows) == len(pieces) else pieces.take(rows)
+    return Pieces.concat([c if len(rows) == len(c) else c.take(rows) for c, rows in columns])
 
 
 def _predict(engine: BaseEngine, jobs: Sequence[EncodingJob]) -> None:

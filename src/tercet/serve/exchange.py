@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import Request, Response
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-)
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from tercet.model import Floats
+from tercet.serve.fields import SHAPE
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import InputOptions, RequestCounts, Service
 
 JSON = b"application/json"
 FEW = 64
 """Number of vectors that are written as JSON within a few milliseconds."""
-SHAPE = "shape:"
-"""Prefix of the names of a field's alternatives, which are not part of an error's location."""
-
-
-class Body(BaseModel):
-    """The body of a request: exact types, no unknown fields."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class ForeignBody(BaseModel):
-    """The body of another server's interface; unknown fields are ignored."""
-
-    model_config = ConfigDict(strict=True, extra="ignore")
+B = TypeVar("B", bound=BaseModel)
 
 
 class Failed(BaseModel):
@@ -48,53 +28,6 @@ class Failed(BaseModel):
     error: str
     error_type: str
     field: str | None
-
-
-def _whole(value: object) -> object:
-    """JSON has one number type: 3.0 is 3."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = BeforeValidator(_whole)
-Texts = Annotated[list[str], Field(min_length=1)]
-Pair = tuple[str, str]
-Pairs = Annotated[list[Pair], Field(min_length=1)]
-Ids = Annotated[list[Annotated[int, Whole]], Field(min_length=1)]
-IdRows = Annotated[list[Ids], Field(min_length=1)]
-
-
-def _shape(value: object) -> str:
-    """The intended shape of a field, by its first entry."""
-    if not isinstance(value, list):
-        return "shape:text" if isinstance(value, str) else "shape:texts"
-    first = value[0] if value else None
-    if isinstance(first, int | float) and not isinstance(first, bool):
-        return "shape:ids"
-    return "shape:lists" if isinstance(first, list) else "shape:texts"
-
-
-TextOrTexts = Annotated[
-    Annotated[str, Tag("shape:text")] | Annotated[Texts, Tag("shape:texts")],
-    Discriminator(lambda value: "shape:text" if isinstance(value, str) else "shape:texts"),
-]
-"""One text, or several."""
-TextsOrPairs = Annotated[
-    Annotated[Texts, Tag("shape:texts")] | Annotated[Pairs, Tag("shape:lists")],
-    Discriminator(lambda value: "shape:lists" if _shape(value) == "shape:lists" else "shape:texts"),
-]
-TextsOrIds = Annotated[
-    Annotated[str, Tag("shape:text")]
-    | Annotated[Texts, Tag("shape:texts")]
-    | Annotated[Ids, Tag("shape:ids")]
-    | Annotated[IdRows, Tag("shape:lists")],
-    Discriminator(_shape),
-]
-"""One text or several; or the token ids of one or several."""
-Truncate = Annotated[
-    bool | None,
-    Field(description="Cut or refuse inputs that are too long; default: as the server is set."),
-]
-B = TypeVar("B", bound=BaseModel)
 
 
 async def read(request: Request, kind: type[B]) -> B:

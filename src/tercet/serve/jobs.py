@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows, batches
-from tercet.specs import Mode
+from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

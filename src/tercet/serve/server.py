@@ -26,11 +26,10 @@ from tercet.serve.connection import Connection
 from tercet.serve.encode import encode
 from tercet.serve.gate import Gate
 from tercet.serve.keys import Keys
-from tercet.serve.limits import Limits
 from tercet.serve.logs import log, log_failure, take_over_runner_logs
 from tercet.serve.metrics import Metrics
 from tercet.serve.service import Service
-from tercet.serve.settings import Settings
+from tercet.serve.settings import Limits, Settings
 
 if TYPE_CHECKING:
     from tercet.search.index import Index

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NoReturn, cast
+from typing import cast
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
-from tercet.serve.limits import Limits
 from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.settings import Limits
 from tercet.specs import Mode
 from tercet.text.template import special_count
 from tercet.text.tokens import Pieces
@@ -137,7 +137,7 @@ class Service:
         normalize: bool = True,
     ) -> Floats:
         """Vectors of texts, float32 [n, width], of length 1 unless `normalize` is false."""
-        request = self._texts(pieces, options, inputs=len(pieces))
+        request = self._request([pieces], options, inputs=len(pieces))
         vectors = (await self.batcher.submit(request))[:, :width]
         return unit(vectors) if normalize else vectors
 
@@ -147,37 +147,28 @@ class Service:
         """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
         needs_tokens = not self.model.engine.reads_vectors(task, mode)
         head = HeadRef(task, mode, needs_tokens=needs_tokens)
-        if mode == "cross":
-            request = self._pairs(*columns, options=options, head=head)
-        elif mode == "bi":
-            request = self._texts(
-                Pieces.concat(columns), options, inputs=len(columns[0]), head=head
-            )
-        else:
-            request = self._texts(columns[0], options, inputs=len(columns[0]), head=head)
+        sides = (
+            [Pieces.concat(columns)] if mode == "bi" else columns[: 1 if mode == "single" else 2]
+        )
+        request = self._request(sides, options, inputs=len(columns[0]), head=head)
         return await self.batcher.submit(request)
 
-    def _texts(
-        self, pieces: Pieces, options: InputOptions, *, inputs: int, head: HeadRef | None = None
+    def _request(
+        self,
+        columns: Sequence[Pieces],
+        options: InputOptions,
+        *,
+        inputs: int,
+        head: HeadRef | None = None,
     ) -> EncodingRequest:
-        template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = pieces.lengths + special_count(template.single_slots)
+        """One column of texts, or two of pairs that are encoded jointly."""
+        template = self.model.tokenizer.template
+        slots = template.pair_slots if len(columns) == 2 else template.single_slots
+        full = np.sum([column.lengths for column in columns], axis=0) + special_count(slots)
         self._check_lengths(full, options, inputs=inputs)
-        lengths = token_counts([pieces], template=template, max_tokens=limit)
+        lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
-        return EncodingRequest([pieces], lengths=lengths, inputs=inputs, head=head)
-
-    def _pairs(
-        self, first: Pieces, second: Pieces, *, options: InputOptions, head: HeadRef
-    ) -> EncodingRequest:
-        template, limit = self.model.tokenizer.template, self.limits.tokens
-        full = first.lengths + second.lengths + special_count(template.pair_slots)
-        self._check_lengths(full, options, inputs=len(full))
-        lengths = token_counts([first, second], template=template, max_tokens=limit)
-        options.counts.tokens += int(lengths.sum())
-        return EncodingRequest(
-            columns=[first, second], lengths=lengths, inputs=len(full), head=head
-        )
+        return EncodingRequest(columns, lengths, inputs, head)
 
     def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
         """Count inputs and those that are too long, or refuse the first of these.
@@ -186,19 +177,12 @@ class Service:
         """
         options.counts.inputs += inputs
         long = np.flatnonzero(full > self.limits.tokens)
-        if not len(long):
-            return
-        if not options.truncate:
-            self._refuse_long(int(long[0]), int(full[long[0]]), options, inputs=inputs)
+        if len(long) and not options.truncate:
+            place = f"{options.field}.{long[0] % inputs}"
+            raise RefusalError(
+                413,
+                f"`{place}` has {full[long[0]]} tokens; an input may have {self.limits.tokens}: "
+                'shorten it, or set "truncate": true.',
+                field=place,
+            )
         options.counts.truncated += len(np.unique(long % inputs))
-
-    def _refuse_long(
-        self, row: int, tokens: int, options: InputOptions, *, inputs: int
-    ) -> NoReturn:
-        place = f"{options.field}.{row % inputs}"
-        raise RefusalError(
-            413,
-            f"`{place}` has {tokens} tokens; an input may have {self.limits.tokens}: shorten it, "
-            'or set "truncate": true.',
-            field=place,
-        )

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import read_examples
-from tercet.data.files import MissingFileError
 from tercet.data.senteval import GradedPairs, StsSet, read_sts
 from tercet.errors import shorten
 from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import rounded
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 
 ALIKE = 4.0
 """Pairs graded above this should be close, as in SimCSE."""
@@ -146,10 +145,8 @@ class Geometry(Suite):
         """Measure the sentences of STS-B's test set, and map dev sentences of the model's tasks."""
         missing: list[Missing] = []
         pairs = None
-        try:
+        with note_missing(missing, self.name, STS_B):
             pairs = read_sts(STS_B, context.data)
-        except MissingFileError as error:
-            missing.append(Missing(self.name, STS_B, error.file))
         plane = _project_sentences(context, pairs, missing)
         if pairs is None:
             return GeometryResult(None, None, None, 0, None, plane, missing)
@@ -233,10 +230,8 @@ def _project_sentences(
 ) -> Projection | None:
     columns: dict[str, Sequence[str]] = {}
     for name, spec in context.model.tasks.items():
-        try:
+        with note_missing(missing, Geometry.name, name):
             columns[name] = read_examples(spec, "dev", context.data).texts[0]
-        except MissingFileError as error:
-            missing.append(Missing(Geometry.name, name, error.file))
     if not columns and pairs is not None:
         columns[STS_B] = pairs.first
     chosen = {

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import read_texts
-from tercet.data.files import MissingFileError
 from tercet.data.layouts import find_split
 from tercet.data.senteval import STS_SETS, GradedPairs, StsSet, read_sts
 from tercet.evaluate import presentation as show
@@ -20,7 +19,7 @@ from tercet.evaluate.answers import rounded
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, grade_metrics
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.model import Model
 from tercet.specs import DataSpec
 
@@ -167,28 +166,25 @@ class Sts(Suite):
 
     def run(self, context: Context) -> StsResult:
         """Correlations of cosines with grades, over all pairs of a set together."""
-        texts, missing = context.texts, []
+        texts = context.texts
+        missing: list[Missing] = []
         pairs: dict[StsSet, GradedPairs] = {}
         for name in self.sets:
-            try:
+            with note_missing(missing, self.name, name):
                 pairs[name] = read_sts(name, context.data)
-            except MissingFileError as error:
-                missing.append(Missing(self.name, name, error.file))
         texts.embed([text for each in pairs.values() for text in (*each.first, *each.second)])
         results = {name: _measure(texts, each) for name, each in pairs.items()}
         unleaked = None
         models = (context.model, *context.compared)
         leaking = next(filter(None, map(leaking_data, models)), None)
         if pairs and leaking is not None:
-            try:
+            with note_missing(missing, self.name, "all sets without leaked pairs"):
                 held = held_pairs(leaking, context.data)
                 fair = {name: without_leaks(each, held) for name, each in pairs.items()}
                 unleaked = {
                     name: results[name] if each is pairs[name] else _measure(texts, each)
                     for name, each in fair.items()
                 }
-            except MissingFileError as error:
-                missing.append(Missing(self.name, "all sets without leaked pairs", error.file))
         return StsResult(results, unleaked, missing)
 
 

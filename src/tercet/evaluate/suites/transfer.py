@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.files import MissingFileError
 from tercet.data.senteval import FoldedTask, Labelled, SplitTask, read_folded, read_split
 from tercet.evaluate import presentation as show
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, classification_metrics
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.specs import Floats
 
 if TYPE_CHECKING:
@@ -51,9 +50,6 @@ class TransferResult:
     metrics: dict[str, Estimate]
     penalties: list[float]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class TransfersResult(SuiteResult):
@@ -70,7 +66,7 @@ class TransfersResult(SuiteResult):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "tasks": {name: task.to_json() for name, task in self.tasks.items()},
+            "tasks": {name: asdict(task) for name, task in self.tasks.items()},
             "average": self.average,
         }
 
@@ -132,13 +128,11 @@ class Transfer(Suite):
         results: dict[TransferTask, TransferResult] = {}
         missing: list[Missing] = []
         for name in self.tasks:
-            try:
+            with note_missing(missing, self.name, name):
                 if name == "SST-2" or name == "TREC" or name == "MRPC":
                     results[name] = _measure_split(context.texts, name, context.data)
                 else:
                     results[name] = _measure_folds(context.texts, name, context.data)
-            except MissingFileError as error:
-                missing.append(Missing(self.name, name, error.file))
         return TransfersResult(results, missing)
 
 

@@ -12,20 +12,8 @@ from pydantic import BaseModel, Field, RootModel
 import tercet
 from tercet.model import Floats
 from tercet.search.rerank import pair_scores, ranking_task
-from tercet.serve.exchange import (
-    ForeignBody,
-    Texts,
-    TextsOrIds,
-    Truncate,
-    Whole,
-    answer,
-    body_of,
-    input_options,
-    numbers,
-    read,
-    responses,
-    write,
-)
+from tercet.serve.exchange import answer, body_of, input_options, numbers, read, responses, write
+from tercet.serve.fields import ForeignBody, Texts, TextsOrIds, Truncate, Whole
 from tercet.serve.forms import search
 from tercet.serve.service import InputOptions, Service
 

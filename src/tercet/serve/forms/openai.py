@@ -11,18 +11,8 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from tercet.model import Floats
-from tercet.serve.exchange import (
-    ForeignBody,
-    TextsOrIds,
-    Whole,
-    answer,
-    body_of,
-    input_options,
-    numbers,
-    read,
-    responses,
-    write,
-)
+from tercet.serve.exchange import answer, body_of, input_options, numbers, read, responses, write
+from tercet.serve.fields import ForeignBody, TextsOrIds, Whole
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import Service
 

@@ -11,17 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
 from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, rerank_pairs, reranked
-from tercet.serve.exchange import (
-    Body,
-    TextOrTexts,
-    Truncate,
-    Whole,
-    answer,
-    body_of,
-    input_options,
-    read,
-    responses,
-)
+from tercet.serve.exchange import answer, body_of, input_options, read, responses
+from tercet.serve.fields import Body, TextOrTexts, Truncate, Whole
 from tercet.serve.refusal import RefusalError
 from tercet.serve.service import Service
 

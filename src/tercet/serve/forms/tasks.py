@@ -10,19 +10,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
-from tercet.serve.exchange import (
-    Body,
-    Pair,
-    Pairs,
-    TextOrTexts,
-    TextsOrPairs,
-    Truncate,
-    answer,
-    body_of,
-    input_options,
-    read,
-    responses,
-)
+from tercet.serve.exchange import answer, body_of, input_options, read, responses
+from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import RequestCounts, Service
 from tercet.specs import Mode, TaskSpec

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import Examples, read_examples
-from tercet.data.files import MissingFileError
 from tercet.evaluate import presentation as show
 from tercet.evaluate.calibration import class_probabilities
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, predicted_classes
 from tercet.evaluate.scoring import measured, metrics_of
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluate.suites.robustness.perturb import PERTURBATIONS, Perturbation
 from tercet.evaluate.suites.robustness.word_order import (
     ORDER_SETS,
@@ -260,28 +259,22 @@ class Robustness(Suite):
 
     def run(self, context: Context) -> RobustnessResult:
         """Measure the heads that the model has; `context.rows` limits each set and task."""
-        tasks, missing = context.model.tasks, []
+        tasks, limit = context.model.tasks, min(context.rows or PERTURBED, PERTURBED)
+        missing: list[Missing] = []
         word_order: dict[str, dict[str, dict[Mode, OrderResult]]] = {}
         comparing = {name: spec for name, spec in tasks.items() if compares_pairs(spec)}
         for name in ORDER_SETS if comparing else ():
-            try:
+            with note_missing(missing, self.name, name.upper()):
                 pairs = read_order_set(name, context.data, rows=context.rows)
-            except MissingFileError as error:
-                missing.append(Missing(self.name, name.upper(), error.file))
-                continue
-            word_order[name.upper()] = {
-                task: measure_order(context.texts, task, spec, pairs)
-                for task, spec in comparing.items()
-            }
+                word_order[name.upper()] = {
+                    task: measure_order(context.texts, task, spec, pairs)
+                    for task, spec in comparing.items()
+                }
         changes: dict[str, dict[Mode, dict[str, ChangeResult]]] = {}
         for task, spec in tasks.items():
-            try:
+            with note_missing(missing, self.name, task):
                 examples = read_examples(spec, "dev", context.data)
-            except MissingFileError as error:
-                missing.append(Missing(self.name, task, error.file))
-                continue
-            limit = min(context.rows or PERTURBED, PERTURBED)
-            changes[task] = _measure_changes(context.texts, task, spec, examples, limit)
+                changes[task] = _measure_changes(context.texts, task, spec, examples, limit)
         classes = {task: spec.labels for task, spec in tasks.items()}
         return RobustnessResult(word_order, changes, classes, missing)
 

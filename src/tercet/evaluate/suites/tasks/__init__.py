@@ -8,24 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
-from tercet.data.files import MissingFileError
 from tercet.errors import TercetError
 from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import estimates
-from tercet.evaluate.calibration import Calibration, class_probabilities, measure_calibration
+from tercet.evaluate.calibration import class_probabilities, measure_calibration
 from tercet.evaluate.metrics import Estimate, Values
 from tercet.evaluate.scaling import judged_rows
 from tercet.evaluate.scoring import measured, metrics_of, overall_of
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluate.suites.tasks.charts import task_charts
 from tercet.evaluate.suites.tasks.details import confusion, mistake_rows
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
-from tercet.specs import Floats, Mode, Scaling, TaskSpec
+from tercet.specs import Mode, TaskSpec
 
 SEED = 11711
 
@@ -118,7 +116,11 @@ class TasksResult(SuiteResult):
             show.Section(
                 name,
                 _describe_rows(task),
-                matrices=[_matrix(each) for each in task.modes.values() if each.classes],
+                matrices=[
+                    show.ConfusionMatrix(f"Mode {each.mode}", each.classes, confusion(each))
+                    for each in task.modes.values()
+                    if each.classes
+                ],
                 charts=task_charts(list(task.modes.values())),
             )
             for name, task in self.tasks.items()
@@ -192,12 +194,9 @@ class Tasks(Suite):
         results: dict[str, TaskResult] = {}
         missing: list[Missing] = []
         for name, spec in specs.items():
-            try:
+            with note_missing(missing, self.name, name):
                 examples = read_examples(spec, "dev", context.data)
-            except MissingFileError as error:
-                missing.append(Missing(self.name, name, error.file))
-                continue
-            results[name] = _measure(context, name, spec, examples)
+                results[name] = _measure(context, name, spec, examples)
         if missing:
             return TasksResult(results, {"mean": None, "mean-shifted": None}, missing)
         return TasksResult(results, overall_of(_values(results), specs))
@@ -226,8 +225,10 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
         calibration = None
         if spec.labels is not None:
             scaling = scalings.get(mode)
-            rows = None if scaling is None else judged_rows(spec, len(examples))
-            calibration = _calibration(labels, predicted, rows, scaling)
+            rows = np.arange(len(labels))
+            if scaling is not None:
+                rows = np.intersect1d(rows, judged_rows(spec, len(examples)))
+            calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
         modes[mode] = Answers(
             task=name,
             mode=mode,
@@ -245,24 +246,6 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
 
 
-def _calibration(
-    labels: NDArray[Any],
-    predicted: Floats,
-    rows: NDArray[np.int64] | None,
-    scaling: Scaling | None,
-) -> Calibration:
-    """The calibration on all rows, or on those of `rows` that were predicted."""
-    if rows is not None:
-        chosen = rows[rows < len(labels)]
-        labels, predicted = labels[chosen], predicted[chosen]
-    return measure_calibration(labels, predicted, scaling=scaling)
-
-
 def _describe_rows(task: TaskResult) -> str:
     skipped = f"; {len(task.skipped):,} more could not be used" if task.skipped else ""
     return f"{task.rows:,} rows of {', '.join(task.files)}{skipped}."
-
-
-def _matrix(answers: Answers) -> show.ConfusionMatrix:
-    assert answers.classes is not None
-    return show.ConfusionMatrix(f"Mode {answers.mode}", answers.classes, confusion(answers))

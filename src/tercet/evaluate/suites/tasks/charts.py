@@ -115,7 +115,8 @@ def _by_length(modes: Sequence[Answers]) -> Chart:
         _length_series(answers.mode, bins, shift=(place - (len(every) - 1) / 2.0) * 0.14)
         for place, (answers, bins) in enumerate(zip(modes, every, strict=True))
     ]
-    names = [_range(part.shortest, part.longest) for part in every[0]]
+    ends = [(part.shortest, part.longest) for part in every[0]]
+    names = [str(low) if low == high else f"{low}–{high}" for low, high in ends]
     bounds = [value for each in series for pair in each.whiskers if pair for value in pair]
     low, high = padded([*(y for each in series for _, y in each.points), *bounds], least=0.2)
     sentences = [
@@ -140,7 +141,3 @@ def _length_series(mode: str, bins: Sequence[LengthBin], *, shift: float) -> Ser
     defined = [(place + shift, part) for place, part in enumerate(bins) if part.value is not None]
     points: list[Point] = [(place, part.value or 0.0) for place, part in defined]
     return Series(mode, points, kind="marked", whiskers=[part.interval for _, part in defined])
-
-
-def _range(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}–{high}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tercet.errors import TercetError
-from tercet.serve.limits import Limits
+from tercet.serve.settings import Limits
 
 FITTING = Limits(
     inputs=16,
