@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,19 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("no real data here; set TERCET_DATA")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def encode_pairs() -> Callable[..., Any]:
+    """Tokens of joined pairs, by a tokenizer."""
+
+    def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], *, max_tokens: int) -> Any:
+        sides = [
+            tokenizer.pieces([pair[side] for pair in pairs], limit=max_tokens) for side in (0, 1)
+        ]
+        return tokenizer.template.pair(*sides, max_tokens=max_tokens)
+
+    return encode
 
 
 @pytest.fixture(scope="session")

@@ -158,7 +158,7 @@ def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda model: model.embed("one string"), "a list of sentences"),
         (lambda model: model.embed(["fine", None]), "each a string, not None"),
@@ -173,8 +173,8 @@ def test_a_plain_encoder_has_no_heads(tiny_encoder: Path) -> None:
         (lambda model: model.predict("shape", PAIRS), "trains vectors and has no head"),
     ],
 )
-def test_a_wrong_call_is_told_in_one_sentence(model: Model, call, told: str) -> None:
-    with pytest.raises(TercetError, match=told):
+def test_a_wrong_call_is_told_in_one_sentence(model: Model, call, message: str) -> None:
+    with pytest.raises(TercetError, match=message):
         call(model)
 
 
@@ -198,12 +198,12 @@ def test_load_needs_a_model(
     monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
     file = tmp_path / "file"
     file.write_text("x", "utf-8")
-    for source, told in [
+    for source, result in [
         (None, "give a model folder"),
         (file, "is a file"),
         (tmp_path, "is not a model"),
     ]:
-        with pytest.raises(TercetError, match=told):
+        with pytest.raises(TercetError, match=result):
             tercet.load(source)
     with pytest.raises(TercetError, match="'abacus' cannot be used"):
         tercet.load(tiny_encoder, device="abacus")

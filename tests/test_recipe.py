@@ -1,4 +1,4 @@
-"""Recipes: what they hold, what overrides change, and how a mistake in one is told."""
+"""Recipes: their keys, what overrides change, and the message for a mistake."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def load(*overrides: str) -> Recipe:
 
 
 def mistake(*overrides: str) -> str:
-    with pytest.raises(TercetError) as told:
+    with pytest.raises(TercetError) as result:
         load(*overrides)
-    assert "\n" not in str(told.value)
-    return str(told.value)
+    assert "\n" not in str(result.value)
+    return str(result.value)
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -167,7 +167,7 @@ def test_later_overrides_win() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "message"),
     [
         ("seed", "KEY=VALUE"),
         ("=3", "KEY=VALUE"),
@@ -178,14 +178,14 @@ def test_later_overrides_win() -> None:
         ("stages.third.steps=1", "`third` is not a number"),
     ],
 )
-def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> None:
+def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> None:
     sentence = mistake(override)
     assert sentence.startswith(f"`overrides` {override}: ")
-    assert told in sentence
+    assert message in sentence
 
 
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("override", "message"),
     [
         ("sed=1", "unknown key `sed` (did you mean `seed`?)"),
         ("encoder.poling=cls", "unknown key `encoder.poling` (did you mean `pooling`?)"),
@@ -228,6 +228,14 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("tasks.similarity.bi.head={kind='mlp'}", "`features` or `cosine`, not `mlp`"),
         ("tasks.paraphrase.cross.head={kind='cosine'}", "needs a head of kind `mlp`"),
         ("tasks.contrast.bi.head={kind='cosine'}", "takes no `head`"),
+        (
+            "tasks.paraphrase.bi={head={kind='cosine'}, objective={kind='cross-entropy'}}",
+            "a `cosine` head gives one number",
+        ),
+        ("tasks.similarity.bi.head={kind='features', features=['w']}", 'features.0` is "w"'),
+        ("tasks.similarity.bi.head={kind='features', features=[]}", "features` is []"),
+        ("tasks.sentiment.single.head.activation=selu", 'activation` is "selu"'),
+        ("tasks.similarity.bi.objective.targets=[1, 1]", "must go from low to high"),
         ("tasks.contrast.cross={objective={kind='simcse'}}", "use mode `single` or `bi`"),
         ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
         ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a mode"),
@@ -237,10 +245,10 @@ def test_an_override_that_fits_nowhere_is_named(override: str, told: str) -> Non
         ("tasks.contrast.data.texts=[1, 2, 3, 4]", "one, two or three columns"),
     ],
 )
-def test_a_mistake_is_told_with_its_path(override: str, told: str) -> None:
+def test_a_mistake_is_told_with_its_path(override: str, message: str) -> None:
     sentence = mistake(override)
     assert sentence.startswith("mine.toml: ")
-    assert told in sentence
+    assert message in sentence
 
 
 @pytest.mark.parametrize("key", ["name", "summary", "encoder", "tasks", "stages", "encoder.name"])
@@ -253,17 +261,17 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"name = ", "not valid TOML"),
         (b"\x00\xff\xfe", "cannot be read as a recipe"),
         (b"", "key `name` is missing"),
     ],
 )
-def test_a_file_that_is_no_recipe_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_recipe_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "broken.toml"
     file.write_bytes(content)
-    with pytest.raises(TercetError, match=told) as error:
+    with pytest.raises(TercetError, match=message) as error:
         Recipe.load(file)
     assert str(file) in str(error.value)
 
@@ -365,9 +373,9 @@ def test_every_experiment_of_the_reports_has_its_recipe() -> None:
 def test_headers_and_keys_give_the_same_figures(bundle: Any) -> None:
     recipe = bundle.parse()
     header = " ".join(bundle.text.split("\nname =")[0].replace("#", " ").split())
-    told = re.search(r"dev: ((?:[A-Za-z]+ -?\d\.\d+,? ?)+)", header)
+    result = re.search(r"dev: ((?:[A-Za-z]+ -?\d\.\d+,? ?)+)", header)
     words = {"SST": "sentiment", "STS": "similarity", "accuracy": "sentiment"}
-    figures = re.findall(r"([A-Za-z]+) (-?\d\.\d+)", told[1]) if told else []
+    figures = re.findall(r"([A-Za-z]+) (-?\d\.\d+)", result[1]) if result else []
     assert {words.get(word, word): float(value) for word, value in figures} == (
         recipe.published or {}
     )

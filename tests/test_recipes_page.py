@@ -48,8 +48,8 @@ def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> N
     assert result is not None
     assert result.dev.keys() == {"team", "same"}
     model = tercet.load(tmp_path / "run")
-    (told,) = model.predict("team", ["My parcel never came."])
-    assert told.name in TICKETS
+    (output,) = model.predict("team", ["My parcel never came."])
+    assert output.name in TICKETS
     assert len(model.predict("same", [("Where is my parcel?", "When will it come?")])) == 1
 
 

@@ -26,15 +26,15 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def loaded_by(statement: str) -> set[str]:
-    told = run("-c", f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)")
-    assert told.returncode == 0, told.stderr
-    return set(told.stderr.split())
+    result = run("-c", f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)")
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
 
 
 def help_of(*command: str) -> str:
-    told = run("-m", "tercet", *command, "--help")
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    result = run("-m", "tercet", *command, "--help")
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_public_names() -> None:
 
 
 def test_help_lists_every_command() -> None:
-    told = help_of()
+    result = help_of()
     for name, summary in COMMANDS.items():
-        assert name in told
-        assert summary in told
+        assert name in result
+        assert summary in result
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -95,12 +95,12 @@ def test_help_of_a_command_needs_no_torch() -> None:
     ],
 )
 def test_a_wrong_call_is_one_sentence(arguments: list[str], sentence: str) -> None:
-    told = run("-m", "tercet", *arguments)
-    assert (told.returncode, told.stderr.strip(), told.stdout) == (2, sentence, "")
+    result = run("-m", "tercet", *arguments)
+    assert (result.returncode, result.stderr.strip(), result.stdout) == (2, sentence, "")
 
 
 def test_no_arguments_show_the_help() -> None:
-    told = run("-m", "tercet")
-    assert told.returncode == 2
-    assert "recipes" in told.stdout
-    assert told.stderr == ""
+    result = run("-m", "tercet")
+    assert result.returncode == 2
+    assert "recipes" in result.stdout
+    assert result.stderr == ""

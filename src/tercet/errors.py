@@ -1,5 +1,10 @@
 """The one kind of error that users see as a sentence instead of a traceback."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class TercetError(Exception):
     """A mistake in a file, a recipe or an argument, described in one sentence.
@@ -21,3 +26,15 @@ class ArgumentError(TercetError):
 
 class ReportedElsewhereError(TercetError):
     """Ends a process of a distributed run whose error another process reports."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A suggestion for a mistyped word, or nothing."""
+    others = [name for name in known if name != word]
+    matches = difflib.get_close_matches(word, others, n=1, cutoff=0.6)
+    return f" (did you mean `{matches[0]}`?)" if matches else ""
+
+
+def shorten(text: str, width: int = 40) -> str:
+    """A value as messages quote it."""
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
-from tercet.progress import Progress
+from tercet.progress import Progress, silent
 from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
@@ -124,20 +124,15 @@ class Model:
     @cached_property
     def engine(self) -> BaseEngine:
         """Runs the network."""
-        network, template, info = self._network, self.tokenizer.template, self.info
-        scalings = info.scalings or {}
-        if isinstance(network, OnnxNetwork):
-            return OnnxEngine(network, template, info.max_tokens, scalings)
+        reading = self.tokenizer.template, self.info.max_tokens, self.info.scalings or {}
+        if isinstance(self._network, OnnxNetwork):
+            return OnnxEngine(self._network, *reading)
         from tercet.infer.engine import Engine
 
-        return Engine(network, template, info.max_tokens, scalings=scalings)
+        return Engine(self._network, *reading)
 
     def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        width: int | None = None,
-        progress: Progress | None = None,
+        self, texts: Sequence[str], *, width: int | None = None, progress: Progress | None = None
     ) -> Floats:
         """Vectors of length 1, float32 [n, width].
 
@@ -149,8 +144,8 @@ class Model:
         pieces = self.pieces(_texts(texts))
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
-        vectors = self.engine.vectors(pieces, unique_rows, progress=progress)
-        return unit(vectors[:, :width][places])
+        vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
+        return unit(vectors[:, :width])[places]
 
     def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""
@@ -207,7 +202,7 @@ class Model:
             columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
         else:
             columns = [self.pieces(side) for side in _sides(cast(Sequence[Pair], inputs))]
-        return self.engine.predictions(task, resolved, columns, progress=progress)
+        return self.engine.predictions(task, resolved, columns, progress=progress or silent)
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
         """The requested mode; default: the most accurate that the task has."""
@@ -344,9 +339,7 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
 
 
 def _refuse(expected: str, value: object) -> NoReturn:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    raise TercetError(f"Expected {expected}, not {shown}.")
+    raise TercetError(f"Expected {expected}, not {shorten(repr(value), 60)}.")
 
 
 def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, nearest, shorten
 from tercet.specs import (
     CheckpointSpec,
     EncoderSpec,
@@ -28,6 +25,7 @@ from tercet.specs import (
 )
 from tercet.specs.parts import Part
 
+BUNDLED_FOLDER = Path(__file__).with_name("recipes")
 TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
@@ -89,27 +87,23 @@ class Recipe(Spec):
             )
         shared = self._shared_layers()
         for stage in self.stages:
+            where = f"stage `{stage.name}`"
             frozen = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
             if unknown := [name for name in frozen if name not in shared]:
-                raise ValueError(
-                    f"stage `{stage.name}` freezes unknown shared layers `{unknown[0]}`"
-                )
+                raise ValueError(f"{where} freezes unknown shared layers `{unknown[0]}`")
             frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
-            _check_names(f"stage `{stage.name}`", [*(stage.tasks or []), *frozen], self.tasks)
+            _check_names(where, [*(stage.tasks or []), *frozen], self.tasks)
             training = self.stage_tasks(stage)
             order, weights = stage.schedule.order, stage.schedule.weights
-            _check_names(f"the order of stage `{stage.name}`", order or [], training)
-            _check_names(f"the weights of stage `{stage.name}`", weights or {}, training)
+            _check_names(f"the order of {where}", order or [], training)
+            _check_names(f"the weights of {where}", weights or {}, training)
             if order is not None and (missing := [task for task in training if task not in order]):
-                raise ValueError(
-                    f"the order of stage `{stage.name}` leaves out {', '.join(missing)}"
-                )
-            _check_names(f"the goals of stage `{stage.name}`", stage.schedule.goals or {}, training)
+                raise ValueError(f"the order of {where} leaves out {', '.join(missing)}")
+            _check_names(f"the goals of {where}", stage.schedule.goals or {}, training)
             self._check_evaluation(self.evaluation_of(stage))
             if stage.schedule.after_score is not None:
                 scored = self.scored_tasks(self.evaluation_of(stage))
-                where = f"schedule `{stage.schedule.kind}` of stage `{stage.name}`"
-                _check_names(where, training, scored)
+                _check_names(f"schedule `{stage.schedule.kind}` of {where}", training, scored)
         return self
 
     def _shared_layers(self) -> set[str]:
@@ -159,7 +153,7 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
         if name not in known:
             raise ValueError(
                 f"{where} names task `{name}`, but the tasks are {', '.join(known)}"
-                f"{_suggest(name, known)}"
+                f"{nearest(name, known)}"
             )
 
 
@@ -171,10 +165,7 @@ def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree
-    return {
-        **tree,
-        "tasks": {name: _with_defaults(task, tasks) for name, task in tasks.items()},
-    }
+    return {**tree, "tasks": {name: _with_defaults(task, tasks) for name, task in tasks.items()}}
 
 
 def _with_defaults(task: Any, tasks: dict[str, Any]) -> Any:
@@ -191,18 +182,14 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
         known = [known for known, spec in tasks.items() if spec.answers]
         _check_names(f"task `{name}` is like another, and `like`", [task.like or ""], known)
         return
+    needs = f"task `{name}` trains the heads of `{task.like}` and needs the same"
     if (task.labels, task.range) != (other.labels, other.range):
-        raise ValueError(
-            f"task `{name}` trains the heads of `{task.like}` and needs the same labels"
-        )
+        raise ValueError(f"{needs} labels")
     for mode, spec in task.modes.items():
         own = other.modes.get(mode)
         same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)
         if own is None or not same or spec.objective.kind != own.objective.kind:
-            raise ValueError(
-                f"task `{name}` trains the heads of `{task.like}` and needs the same head, shared "
-                f"layers and kind of objective in mode `{mode}`"
-            )
+            raise ValueError(f"{needs} head, shared layers and kind of objective in mode `{mode}`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,21 +214,14 @@ def find_bundled(name: str) -> BundledRecipe:
     if name not in files:
         raise TercetError(
             f"{name}: no such recipe file, and no bundled recipe of that name"
-            f"{_suggest(name, sorted(files))}; `tercet recipes` lists them."
+            f"{nearest(name, sorted(files))}; `tercet recipes` lists them."
         )
     return BundledRecipe(name, files[name].read_text("utf-8"))
 
 
-def _files() -> dict[str, Traversable]:
-    return dict(_walk(resources.files("tercet") / "recipes", ""))
-
-
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _walk(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith(".toml"):
-            yield prefix + entry.name.removesuffix(".toml"), entry
+def _files() -> dict[str, Path]:
+    files = BUNDLED_FOLDER.rglob("*.toml")
+    return {file.relative_to(BUNDLED_FOLDER).with_suffix("").as_posix(): file for file in files}
 
 
 def _read(source: str | Path) -> tuple[str, str]:
@@ -264,10 +244,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
-        raise ArgumentError(
-            f"`overrides` {override}: write it as KEY=VALUE, such as stages.0.epochs=1.",
-            "overrides",
-        )
+        raise _wrong(override, "write it as KEY=VALUE, such as stages.0.epochs=1")
     node: Any = tree
     for part in path[:-1]:
         node = _descend(node, part, override)
@@ -277,9 +254,7 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     elif isinstance(node, dict):
         node[last] = _value(text)
     else:
-        raise ArgumentError(
-            f"`overrides` {override}: `{path[-2]}` is a value and has no keys.", "overrides"
-        )
+        raise _wrong(override, f"`{path[-2]}` is a value and has no keys")
 
 
 def _descend(node: Any, part: str, override: str) -> Any:
@@ -287,9 +262,7 @@ def _descend(node: Any, part: str, override: str) -> Any:
         return node[_position(node, part, override)]
     if isinstance(node, dict):
         return node.setdefault(part, {})
-    raise ArgumentError(
-        f"`overrides` {override}: `{part}` is inside a value that has no keys.", "overrides"
-    )
+    raise _wrong(override, f"`{part}` is inside a value that has no keys")
 
 
 def _position(items: list[Any], part: str, override: str) -> int:
@@ -300,10 +273,11 @@ def _position(items: list[Any], part: str, override: str) -> int:
     if part.isdecimal() and int(part) < len(items):
         return int(part)
     named = f" nor one of the names {', '.join(names)}" if names else ""
-    raise ArgumentError(
-        f"`overrides` {override}: `{part}` is not a number from 0 to {len(items) - 1}{named}.",
-        "overrides",
-    )
+    raise _wrong(override, f"`{part}` is not a number from 0 to {len(items) - 1}{named}")
+
+
+def _wrong(override: str, reason: str) -> ArgumentError:
+    return ArgumentError(f"`overrides` {override}: {reason}.", "overrides")
 
 
 def _value(text: str) -> Any:
@@ -320,7 +294,7 @@ def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown key {key}{_suggest(str(path[-1]), _keys_at(model, path[:-1]))}."
+            return f"unknown key {key}{nearest(str(path[-1]), _keys_at(model, path[:-1]))}."
         case "missing":
             return f"key {key} is missing."
         case "kind_missing":
@@ -329,8 +303,7 @@ def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
             return f"{key}: {error['msg']}"
         case "value_error":
             return f"{key}: {context['error']}."
-    shown = json.dumps(error["input"])
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    shown = shorten(json.dumps(error["input"]), 60)
     return f"{key} is {shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
 
 
@@ -360,9 +333,3 @@ def _models_in(note: Any) -> list[type[BaseModel]]:
     if isinstance(note, type) and issubclass(note, BaseModel):
         return [note]
     return [each for inner in get_args(note) for each in _models_in(inner)]
-
-
-def _suggest(word: str, known: Iterable[str]) -> str:
-    others = [name for name in known if name != word]
-    nearest = difflib.get_close_matches(word, others, n=1, cutoff=0.6)
-    return f" (did you mean `{nearest[0]}`?)" if nearest else ""

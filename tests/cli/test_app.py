@@ -49,8 +49,8 @@ def test_a_mistake_is_told_in_one_line(ends: Ends) -> None:
 
 def test_arguments_are_named_by_their_flags(ends: Ends) -> None:
     error = ArgumentError("`copy` a.toml: no column `copied` or `name`.", "copy", "name")
-    told = "error: --copy a.toml: no column `copied` or NAME.\n"
-    assert ends(error) == (2, told)
+    result = "error: --copy a.toml: no column `copied` or NAME.\n"
+    assert ends(error) == (2, result)
 
 
 def test_an_interrupt_is_quiet(ends: Ends) -> None:
@@ -81,10 +81,10 @@ def test_a_reader_that_left_is_no_mistake(ends: Ends) -> None:
 
 def test_debug_shows_the_traceback(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERCET_DEBUG", "1")
-    code, told = ends(TercetError("it is bad."))
+    code, result = ends(TercetError("it is bad."))
     assert code == 2
-    assert told.startswith("Traceback")
-    assert told.endswith("error: it is bad.\n")
+    assert result.startswith("Traceback")
+    assert result.endswith("error: it is bad.\n")
 
 
 def test_a_bug_is_not_hidden(ends: Ends) -> None:
@@ -140,5 +140,5 @@ def test_ctrl_c_ends_with_130() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
-    assert (process.returncode, told) == (130, "")
+    _, result = process.communicate(timeout=20)
+    assert (process.returncode, result) == (130, "")

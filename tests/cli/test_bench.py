@@ -17,8 +17,8 @@ def bench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
         monkeypatch.setattr(sys, "argv", ["tercet", "bench", *arguments])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capfd.readouterr()
-        return end.value.code, told.out, told.err
+        result = capfd.readouterr()
+        return end.value.code, result.out, result.err
 
     return run
 

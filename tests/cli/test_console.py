@@ -15,16 +15,16 @@ def test_a_table_on_a_terminal_keeps_brackets(
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     console.print_table(("name", "value"), [("[red]", "(u; v; |u-v|)")])
-    told = capsys.readouterr().out
-    assert "[red]" in told
-    assert "\t" not in told
+    result = capsys.readouterr().out
+    assert "[red]" in result
+    assert "\t" not in result
 
 
 def test_talk_goes_to_stderr_unwrapped(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_message("word " * 100)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == "word " * 100 + "\n"
+    result = capsys.readouterr()
+    assert result.out == ""
+    assert result.err == "word " * 100 + "\n"
 
 
 def test_progress_in_a_pipe_ends_with_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,8 +55,8 @@ def test_time_left_counts_from_when_this_work_began(
         report(1, 10)
         now = 106.0
         report(2, 10)
-    told = capsys.readouterr().err.splitlines()
-    assert told == ["embedding: 50 of 100, 0:01:40 left", "embedding: 2 of 10, 0:00:24 left"]
+    result = capsys.readouterr().err.splitlines()
+    assert result == ["embedding: 50 of 100, 0:01:40 left", "embedding: 2 of 10, 0:00:24 left"]
 
 
 def test_progress_on_a_terminal_is_a_bar(
@@ -65,7 +65,7 @@ def test_progress_on_a_terminal_is_a_bar(
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with console.progress("embedding", total=3) as report:
         report(3, note="done soon")
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "3/3" in told.err
-    assert "done soon" in told.err
+    result = capsys.readouterr()
+    assert result.out == ""
+    assert "3/3" in result.err
+    assert "done soon" in result.err

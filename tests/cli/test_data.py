@@ -52,7 +52,7 @@ def test_findings_as_json(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("missing.csv", "missing.csv: no such file"),
         (".", "is a folder"),
@@ -62,12 +62,12 @@ def test_findings_as_json(
 def test_what_cannot_be_read_ends_with_two(
     pairs: Path,
     name: str,
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(monkeypatch, pairs.parent / name, "--label", "same") == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1

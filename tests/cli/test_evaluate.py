@@ -108,7 +108,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
     evaluate, folder: Path, sample_data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
-    for arguments, told in [
+    for arguments, result in [
         ([folder], "--data"),
         ([folder, "--data", tmp_path / "none"], "is not a folder"),
         ([folder, "--data", sample_data, "--suite", "stss"], "--suite"),
@@ -119,7 +119,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
     ]:
         code, out, talk = evaluate(*arguments)
         assert (code, out) == (2, "")
-        assert told in talk
+        assert result in talk
         assert talk.count("\n") == 1
 
 

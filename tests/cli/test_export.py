@@ -20,8 +20,8 @@ def export(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
         monkeypatch.setattr(sys, "argv", ["tercet", "export", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
-        return end.value.code, told.out, told.err
+        result = capsys.readouterr()
+        return end.value.code, result.out, result.err
 
     return run
 
@@ -30,8 +30,8 @@ def test_an_export_embeds_as_the_model_does(export, tiny_mpnet: Path, tmp_path: 
     from sentence_transformers import SentenceTransformer
 
     out = tmp_path / "exported"
-    code, told, talk = export(tiny_mpnet, "--format", "sentence-transformers", "--out", out)
-    assert (code, told) == (0, "")
+    code, result, talk = export(tiny_mpnet, "--format", "sentence-transformers", "--out", out)
+    assert (code, result) == (0, "")
     assert str(out) in talk
     ours = tercet.load(tiny_mpnet, device="cpu").embed(TEXTS)
     assert np.abs(SentenceTransformer(str(out), device="cpu").encode(TEXTS) - ours).max() < 1e-5
@@ -43,8 +43,8 @@ def test_onnx_embeds_nearly_as_the_model_does(
     export, tiny_encoder: Path, tmp_path: Path, form: str, near: float
 ) -> None:
     out = tmp_path / "exported"
-    code, told, talk = export(tiny_encoder, "--format", form, "--out", out)
-    assert (code, told, talk.count("\n")) == (0, "", 1)
+    code, result, talk = export(tiny_encoder, "--format", form, "--out", out)
+    assert (code, result, talk.count("\n")) == (0, "", 1)
     assert str(out) in talk
     ours = tercet.load(tiny_encoder, device="cpu").embed(TEXTS)
     assert (tercet.load(out).embed(TEXTS) * ours).sum(axis=1).min() > near
@@ -71,7 +71,7 @@ def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path)
     full.mkdir()
     (full / "thesis.txt").write_text("mine", "utf-8")
     new = tmp_path / "new"
-    for arguments, told in [
+    for arguments, result in [
         ([tiny_mpnet, "--out", full], "not overwritten"),
         ([full, "--out", new], "is not a model"),
         ([tiny_mpnet, "--out", new, "--format", "pickle"], "--format"),
@@ -79,6 +79,6 @@ def test_mistakes_leave_nothing_behind(export, tiny_mpnet: Path, tmp_path: Path)
     ]:
         code, out, talk = export(*arguments)
         assert (code, out) == (2, "")
-        assert told in talk
+        assert result in talk
         assert talk.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["full"]

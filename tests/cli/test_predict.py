@@ -76,8 +76,8 @@ def predict(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
-        return end.value.code, [json.loads(line) for line in told.out.splitlines()], told.err
+        result = capsys.readouterr()
+        return end.value.code, [json.loads(line) for line in result.out.splitlines()], result.err
 
     return run
 
@@ -147,7 +147,7 @@ def test_sentences_from_a_file(predict, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["sentiment"], "either FILE"),
         (["sentiment", "x.txt", "--text", "a"], "either FILE"),
@@ -160,10 +160,10 @@ def test_sentences_from_a_file(predict, tmp_path: Path) -> None:
         (["similarity", "--text", "a", "--text", "b", "--mode", "fast"], "--mode"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(predict, arguments, told: str) -> None:
+def test_a_mistake_is_one_sentence_and_exit_code_2(predict, arguments, message: str) -> None:
     code, lines, talk = predict(*arguments)
     assert (code, lines) == (2, [])
-    assert told in talk
+    assert message in talk
     assert talk.count("\n") == 1
 
 

@@ -20,15 +20,15 @@ def tercet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
         monkeypatch.setattr(sys, "argv", ["tercet", "recipes", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
-        return end.value.code, told.out, told.err
+        result = capsys.readouterr()
+        return end.value.code, result.out, result.err
 
     return run
 
 
 def test_the_list_has_name_report_and_summary(tercet) -> None:
-    code, told, talk = tercet()
-    lines = [line.split("\t") for line in told.splitlines()]
+    code, result, talk = tercet()
+    lines = [line.split("\t") for line in result.splitlines()]
     assert (code, talk) == (0, "")
     assert [line[0] for line in lines] == ["recipe", *NAMES]
     for name, report, summary in lines[1:]:
@@ -38,16 +38,16 @@ def test_the_list_has_name_report_and_summary(tercet) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_shown_as_it_is_and_opens_with_its_command(tercet, name: str) -> None:
-    code, told, _ = tercet(name)
+    code, result, _ = tercet(name)
     assert code == 0
-    assert told.startswith(f"# tercet train {name} ")
-    assert Recipe.from_tree(tomllib.loads(told), where=name).name == name
+    assert result.startswith(f"# tercet train {name} ")
+    assert Recipe.from_tree(tomllib.loads(result), where=name).name == name
 
 
 def test_a_copy_trains_as_the_original(tercet, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    code, told, talk = tercet(NAMES[0], "--copy", file)
-    assert (code, told) == (0, "")
+    code, result, talk = tercet(NAMES[0], "--copy", file)
+    assert (code, result) == (0, "")
     assert str(file) in talk
     assert Recipe.load(file) == Recipe.load(NAMES[0])
 
@@ -73,8 +73,8 @@ def test_mistakes_are_one_sentence(
     tercet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, told, talk = tercet(*arguments)
-    assert (code, told) == (2, "")
+    code, result, talk = tercet(*arguments)
+    assert (code, result) == (2, "")
     assert reason in talk
     assert talk.count("\n") == 1
     assert not list(tmp_path.iterdir())

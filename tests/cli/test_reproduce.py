@@ -34,9 +34,9 @@ def test_experiments_run_resume_and_fail_alone(
         assert end.value.code == 0
 
     reproduce(names)
-    told = capsys.readouterr()
-    assert told.out.strip() == str(out / "table.md")
-    assert "sbert/cfimdb-finetune with seed 11711 failed: " in told.err
+    result = capsys.readouterr()
+    assert result.out.strip() == str(out / "table.md")
+    assert "sbert/cfimdb-finetune with seed 11711 failed: " in result.err
     reproduce(names)
     table = json.loads((out / "table.json").read_text())
     start = f"{tiny_encoder} {fingerprint(load_encoder(tiny_encoder))}"

@@ -80,9 +80,9 @@ def test_grades_words_and_no_labels(tmp_path: Path) -> None:
 def test_columns_that_cannot_be_guessed_are_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("some words\tmore words\tyes\n", "utf-8")
-    with pytest.raises(TercetError, match="cannot tell which columns are texts") as told:
+    with pytest.raises(TercetError, match="cannot tell which columns are texts") as result:
         check_files([path])
-    assert str(told.value).endswith("number: 1 ('some words'), 2 ('more words'), 3 ('yes').")
+    assert str(result.value).endswith("number: 1 ('some words'), 2 ('more words'), 3 ('yes').")
 
 
 def test_quora_train_and_dev_share_no_pair(real_data: Path) -> None:

@@ -30,10 +30,10 @@ def dirty(tmp_path: Path) -> Path:
 def test_bad_rows_fail_by_default(make_task: MakeTask, dirty: Path) -> None:
     with pytest.raises(TercetError) as caught:
         read_examples(make_task("paraphrase", layout="cs224n-quora"), "dev", dirty)
-    told = str(caught.value)
-    assert f"{dirty / 'quora-dev.csv'} line 3: no label in column `is_duplicate`" in told
-    assert "2 of 4 rows are bad" in told
-    assert '`on_bad_row = "skip"`' in told
+    result = str(caught.value)
+    assert f"{dirty / 'quora-dev.csv'} line 3: no label in column `is_duplicate`" in result
+    assert "2 of 4 rows are bad" in result
+    assert '`on_bad_row = "skip"`' in result
 
 
 def test_bad_rows_are_skipped_and_listed_where_allowed(make_task: MakeTask, dirty: Path) -> None:
@@ -48,9 +48,9 @@ def test_bad_rows_are_skipped_and_listed_where_allowed(make_task: MakeTask, dirt
         (3, "is_duplicate"),
         (4, "sentence2, is_duplicate"),
     ]
-    told = describe_skipped(examples.skipped)
-    assert told.startswith("Skipped 2 bad rows: quora-dev.csv line 3 (no label in column")
-    assert "line 4 (no text in column `sentence2` and no label" in told
+    result = describe_skipped(examples.skipped)
+    assert result.startswith("Skipped 2 bad rows: quora-dev.csv line 3 (no label in column")
+    assert "line 4 (no text in column `sentence2` and no label" in result
 
 
 def test_the_real_quora_dev_has_two_bad_rows(make_task: MakeTask, real_data: Path) -> None:
@@ -65,13 +65,13 @@ def test_the_real_quora_dev_has_two_bad_rows(make_task: MakeTask, real_data: Pat
 
 def test_many_skipped_rows_make_a_short_sentence() -> None:
     skipped = [BadRow("a.csv", line, "label", "", "no label") for line in range(1, 1001)]
-    told = describe_skipped(skipped)
-    assert told.endswith("a.csv line 5 (no label) and 995 more.")
+    result = describe_skipped(skipped)
+    assert result.endswith("a.csv line 5 (no label) and 995 more.")
     assert describe_skipped([]) == ""
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "told"),
+    ("kind", "content", "message"),
     [
         ("sentiment", "x\t5\n", "line 1: column `2` is '5', expected a class from 0 to 4"),
         ("sentiment", "x\t0\ny\tnan\n", "line 2: column `2` is 'nan', expected a class"),
@@ -80,14 +80,14 @@ def test_many_skipped_rows_make_a_short_sentence() -> None:
     ],
 )
 def test_a_wrong_label_always_fails(
-    make_task: MakeTask, tmp_path: Path, kind: str, content: str, told: str
+    make_task: MakeTask, tmp_path: Path, kind: str, content: str, message: str
 ) -> None:
     (tmp_path / "a.tsv").write_text(content, "utf-8")
     texts = [1, 1] if kind == "similarity" else [1]
     task = make_task(kind, train="a.tsv", texts=texts, label=2, on_bad_row="skip")
     with pytest.raises(TercetError) as caught:
         read_examples(task, "train", tmp_path)
-    assert f"{tmp_path / 'a.tsv'} {told}" in str(caught.value)
+    assert f"{tmp_path / 'a.tsv'} {message}" in str(caught.value)
 
 
 def test_words_outside_the_label_map_are_bad_rows(make_task: MakeTask, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "told"),
+    ("kind", "data", "message"),
     [
         ("sentiment", {"texts": [1]}, "needs `data.label`"),
         ("paraphrase", {"texts": [1], "label": 2}, "reads 2 text columns, but `data.texts` has 1"),
@@ -176,9 +176,9 @@ def test_several_files_are_read_one_after_the_other(make_task: MakeTask, tmp_pat
     ],
 )
 def test_columns_must_fit_the_modes(
-    make_task: MakeTask, tmp_path: Path, kind: str, data: dict[str, object], told: str
+    make_task: MakeTask, tmp_path: Path, kind: str, data: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         read_examples(make_task(kind, train="a.tsv", **data), "train", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Finding, opening and decoding files; everything broken is told in one sentence."""
+"""Finding, opening and decoding files; everything broken is an error of one sentence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (gzip.compress(b"x"), "gzip; give it the suffix .gz"),
@@ -74,12 +74,12 @@ def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path) -> None:
     # Compressed bytes hold the time, and names of tests must not change.
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_text_is_told(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_is_no_text_is_told(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(content)
     with pytest.raises(TercetError) as caught:
         list(read_lines(path))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 

@@ -177,7 +177,7 @@ def test_a_row_without_the_wanted_values_at_the_end_is_still_a_row(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "columns", "told"),
+    ("name", "content", "columns", "message"),
     [
         ("a.csv", b"text\tlabel\nx\t1\n", ["txt"], "no column `txt`; it has `text`, `label` (did"),
         ("a.csv", b"text\tlabel\nx\t1\n", [3], "no column 3; it has 2 columns, numbered from 1"),
@@ -195,12 +195,12 @@ def test_a_row_without_the_wanted_values_at_the_end_is_still_a_row(tmp_path: Pat
     ],
 )
 def test_what_cannot_be_read_is_told(
-    tmp_path: Path, name: str, content: bytes, columns: list[str | int], told: str
+    tmp_path: Path, name: str, content: bytes, columns: list[str | int], message: str
 ) -> None:
     path = write(tmp_path / name, content)
     with pytest.raises(TercetError) as caught:
         list(read_rows(path, columns, Reading(quoting=True)))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 

@@ -64,9 +64,9 @@ def test_splits_of_questions_and_pairs(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError) as told:
+    with pytest.raises(MissingFileError) as result:
         read_sts("SICK-R", tmp_path)
-    assert told.value.file == "SICK/SICK_test_annotated.txt"
+    assert result.value.file == "SICK/SICK_test_annotated.txt"
 
 
 def test_real_files_have_as_many_rows_as_published(real_data: Path) -> None:

@@ -124,7 +124,7 @@ def test_the_digest_tells_content_and_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "chosen", "told"),
+    ("name", "content", "chosen", "message"),
     [
         ("a.txt", "", {}, "is empty"),
         ("a.csv", "id,text\n", {}, "contains no rows"),
@@ -145,8 +145,8 @@ def test_the_digest_tells_content_and_choice(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "x"}\n[]\n', {}, "line 2"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, name: str, content: str, chosen, told: str) -> None:
-    with pytest.raises(TercetError, match=told.replace("(", r"\(")) as error:
+def test_mistakes_are_named(tmp_path: Path, name: str, content: str, chosen, message: str) -> None:
+    with pytest.raises(TercetError, match=message.replace("(", r"\(")) as error:
         TextFile.open(write(tmp_path / name, content), **chosen)
     assert name in str(error.value)
 

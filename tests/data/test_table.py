@@ -40,6 +40,7 @@ def test_tokens_of_each_mode(
     sample_data: Path,
     tokenizer: Tokenizer,
     tmp_path: Path,
+    encode_pairs: Callable[..., Tokens],
     via_cache: bool,
     max_tokens: int,
 ) -> None:
@@ -55,7 +56,7 @@ def test_tokens_of_each_mode(
     expected = {
         "single": singles[0],
         "bi": Tokens.concat(singles),
-        "cross": tokenizer.encode_pairs(pairs, max_tokens=max_tokens),
+        "cross": encode_pairs(tokenizer, pairs, max_tokens=max_tokens),
     }
     for mode, tokens in expected.items():
         found = table.tokens(ROWS, mode=mode, template=tokenizer.template, max_tokens=max_tokens)

@@ -124,9 +124,9 @@ def here(
         monkeypatch.setattr(sys, "argv", ["tercet", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
+        result = capsys.readouterr()
         assert isinstance(end.value.code, int)
-        return Ended(end.value.code, told.out, told.err)
+        return Ended(end.value.code, result.out, result.err)
 
     yield run
     torch.set_num_threads(threads)

@@ -116,11 +116,11 @@ Case = Callable[[Bench], Arguments]
 CASES: dict[str, tuple[Case, tuple[str, ...]]] = {}
 
 
-def bad(*told: str) -> Callable[[Case], Case]:
+def bad(*message: str) -> Callable[[Case], Case]:
     """A case, and what its sentence must tell."""
 
     def keep(case: Case) -> Case:
-        CASES[case.__name__] = case, told
+        CASES[case.__name__] = case, message
         return case
 
     return keep
@@ -631,10 +631,10 @@ def unknown_command(bench: Bench) -> Arguments:
 
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input(here: Any, bench: Bench, name: str) -> None:
-    case, told = CASES[name]
+    case, result = CASES[name]
     arguments = case(bench)
     before = tree(bench.folder)
-    assert_told(here(*arguments), told)
+    assert_told(here(*arguments), result)
     assert tree(bench.folder) == before
 
 
@@ -642,10 +642,10 @@ def test_bad_input(here: Any, bench: Bench, name: str) -> None:
     "name", ["missing_data_file", "unknown_key", "truncated_encoder", "model_of_a_newer_release"]
 )
 def test_bad_input_of_a_real_process(tercet: Any, bench: Bench, name: str) -> None:
-    case, told = CASES[name]
+    case, result = CASES[name]
     arguments = case(bench)
     before = tree(bench.folder)
-    assert_told(tercet.run(*arguments, cwd=bench.folder), told)
+    assert_told(tercet.run(*arguments, cwd=bench.folder), result)
     assert tree(bench.folder) == before
 
 
@@ -662,13 +662,13 @@ def test_nothing_is_wrong_with_the_bench(here: Any, bench: Bench) -> None:
         assert ended.code == 0, ended.err
 
 
-def assert_told(ended: Any, told: tuple[str, ...]) -> None:
+def assert_told(ended: Any, message: tuple[str, ...]) -> None:
     """A mistake: one sentence that tells all that it should, after whatever talk came before."""
     lines = ended.err.splitlines()
     assert ended.code == 2, ended.err
     assert "Traceback" not in ended.err
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
-    assert [part for part in told if part not in lines[-1]] == []
+    assert [part for part in message if part not in lines[-1]] == []
     assert ended.out == ""
 
 

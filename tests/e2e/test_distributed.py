@@ -133,7 +133,7 @@ def test_two_processes_resume_exactly(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("tasks.sentiment.data.train=absent.csv", "absent.csv"),
         ("stages.0.optimiser.lr=1e30", "nan"),
@@ -141,7 +141,7 @@ def test_two_processes_resume_exactly(
     ids=["before the first step", "at a step"],
 )
 def test_a_mistake_is_told_once(
-    tercet: Any, write_recipe: Any, data: Path, tmp_path: Path, change: str, told: str
+    tercet: Any, write_recipe: Any, data: Path, tmp_path: Path, change: str, message: str
 ) -> None:
     out = tmp_path / "run"
     arguments = ["train", write_recipe(PLAIN), "--data", data, "--out", out, "--device", "cpu"]
@@ -149,7 +149,7 @@ def test_a_mistake_is_told_once(
     assert ended.code != 0
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1, ended.err
-    assert told in errors[0]
+    assert message in errors[0]
     assert out.exists() == ("lr" in change)
 
 

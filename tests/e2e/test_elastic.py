@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # Else torchrun hands restarted workers the addresses of those that died, and new machines wait for
-# one that was told before they came.
+# one that was logged before they came.
 FRESH_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -36,7 +36,7 @@ def test_vectors_go_to_a_file_and_talk_to_stderr(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["absent.csv"], "absent.csv: no such file"),
         (["empty.txt"], "empty.txt: is empty."),
@@ -54,7 +54,7 @@ def test_a_mistake_is_one_sentence(
     tiny_encoder: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
-    told: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(file.parent)
     for name, content in {"empty.txt": "", "blank.csv": "text\n", "rows.xlsx": "x"}.items():
@@ -66,7 +66,7 @@ def test_a_mistake_is_one_sentence(
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: ")
     assert len(ended.err.splitlines()) == 1
-    assert told in ended.err
+    assert message in ended.err
     assert sorted(Path().rglob("*")) == before
 
 
@@ -81,9 +81,9 @@ def test_a_full_disk_keeps_what_is_done(
         *arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     )
     assert ended.code == 2
-    (told,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
-    assert "cannot be written" in told
-    assert "running it again resumes from there" in told
+    (result,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert "cannot be written" in result
+    assert "running it again resumes from there" in result
     assert "Traceback" not in ended.err
     assert not out.exists()
     assert here(*arguments).code == 0

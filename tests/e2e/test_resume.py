@@ -119,7 +119,7 @@ def test_a_truncated_checkpoint_is_passed_over(
     assert_same_run(unfinished, unbroken)
 
 
-def test_when_all_checkpoints_are_damaged_the_run_begins_anew(
+def test_when_all_checkpoints_are_damaged_the_run_starts_again(
     here: Any, recipe: Path, unbroken: Path, unfinished: Path, train_arguments: Any
 ) -> None:
     for folder in (unfinished / "checkpoints").glob("step-*"):
@@ -127,7 +127,7 @@ def test_when_all_checkpoints_are_damaged_the_run_begins_anew(
     ended = here(*train_arguments(recipe, unfinished, "--resume"))
     assert ended.code == 0, ended.err
     assert ended.err.count("is damaged") == 3
-    assert "begins anew" in ended.err
+    assert "the run starts again" in ended.err
     assert_same_run(unfinished, unbroken)
 
 

@@ -89,7 +89,7 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["search", "INDEX", "film", "--where", "prise < 3"], "Did you mean 'price'"),
         (["search", "INDEX", "film", "--model", "OTHER"], "were made by the model"),
@@ -113,7 +113,7 @@ def test_add_update_delete(here, built: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_lost(
-    here, built: Path, tmp_path: Path, tiny_encoder: Path, tiny_mpnet: Path, arguments, told
+    here, built: Path, tmp_path: Path, tiny_encoder: Path, tiny_mpnet: Path, arguments, message
 ) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "blank.csv").write_text("id,text\na,\nb,\n")
@@ -130,7 +130,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_lost(
     before = Index.open(built).version
     ended = here(*(names.get(word, word) for word in arguments))
     assert (ended.code, ended.out) == (2, "")
-    assert told in ended.err
+    assert message in ended.err
     assert ended.err.count("\n") == 1
     after = Index.open(built)
     assert (after.version, after.count()) == (before, 40)
@@ -236,7 +236,7 @@ def test_killed_at_any_moment_an_index_is_old_or_new(
     old = write_rows(tmp_path / "old.csv", texts(100, salt="old"))
     new = write_rows(tmp_path / "new.csv", texts(1000, salt="new"))
     # Forked from one process that has imported what takes long.
-    told = subprocess.run(
+    result = subprocess.run(
         [
             sys.executable,
             "-c",
@@ -253,8 +253,8 @@ def test_killed_at_any_moment_an_index_is_old_or_new(
         text=True,
         timeout=SECONDS,
     )
-    assert told.returncode == 0, told.stderr
-    found = told.stdout.split()
+    assert result.returncode == 0, result.stderr
+    found = result.stdout.split()
     assert len(found) == KILLS + 2
     assert (found[0], found[-1]) == ("new", "new")
     assert not (tmp_path / "index.work").exists()

@@ -113,7 +113,7 @@ def start(environment: dict[str, str], folder: Path) -> Iterator[Start]:
 
 
 class Clients:
-    """Clients in threads that ask until told to stop, or until the server refuses to be reached."""
+    """Clients in threads that send requests until they are stopped or refused."""
 
     def __init__(self, server: Process, body: Any, *, count: int) -> None:
         self.statuses: Counter[int] = Counter()
@@ -131,7 +131,7 @@ class Clients:
         with httpx.Client(base_url=self._server.url, timeout=SECONDS, trust_env=False) as client:
             while not self._stop.is_set():
                 try:
-                    told = client.post("/v1/embeddings", json=self._body)
+                    message = client.post("/v1/embeddings", json=self._body)
                 except httpx.ConnectError:
                     return  # no longer accepting: nothing was asked
                 except httpx.HTTPError as error:
@@ -139,8 +139,8 @@ class Clients:
                         self.lost.append(repr(error))
                     return
                 with self._lock:
-                    self.statuses[told.status_code] += 1
-                    lacking = told.status_code == 429 and "retry-after" not in told.headers
+                    self.statuses[message.status_code] += 1
+                    lacking = message.status_code == 429 and "retry-after" not in message.headers
                     self.without_retry += lacking
 
     def join(self) -> None:
@@ -195,13 +195,13 @@ def test_keys_are_rotated_by_sighup_and_no_log_line_holds_a_key_or_a_text(
     assert not server.wait_for("ended")["failed"]
     assert server.process.wait(SECONDS) == 0
     for line in server.lines:
-        told = json.loads(line)
-        assert told["time"]
+        result = json.loads(line)
+        assert result["time"]
         for secret in (SECRET, "next-key", "environment", "wrong-key", "marigold", str(tmp_path)):
             assert secret not in line
     requests = [json.loads(line) for line in server.lines if '"request"' in line]
-    assert {told["route"] for told in requests} == {"/sentiment", "other"}
-    assert all(told["seconds"] >= 0 and told["id"] for told in requests)
+    assert {result["route"] for result in requests} == {"/sentiment", "other"}
+    assert all(result["seconds"] >= 0 and result["id"] for result in requests)
 
 
 CRASH = """
@@ -250,8 +250,8 @@ def test_workers_hold_the_weights_once_and_one_that_dies_is_replaced(
     assert server.wait_for("worker-died")["worker"] == victim
     server.wait_for("ready")
     assert len(_children(server.process.pid)) == 2
-    told = [server.post("/v1/embeddings", body).status_code for _ in range(4)]
-    assert told == [200] * 4
+    result = [server.post("/v1/embeddings", body).status_code for _ in range(4)]
+    assert result == [200] * 4
     metrics = httpx.get(f"{server.url}/metrics", trust_env=False).text
     assert 'tercet_requests_total{route="/v1/embeddings",status="200"} 5.0' in metrics
     server.read_on()
@@ -272,15 +272,15 @@ def test_workers_end_with_a_parent_that_is_killed(start: Start) -> None:
 
 def _runs(pid: int) -> bool:
     try:
-        told = Path(f"/proc/{pid}/stat").read_text("utf-8")
+        result = Path(f"/proc/{pid}/stat").read_text("utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return told.rpartition(")")[2].split()[0] != "Z"
+    return result.rpartition(")")[2].split()[0] != "Z"
 
 
 def _children(pid: int) -> set[int]:
-    told = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
-    return {int(child) for child in told.split()}
+    result = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
+    return {int(child) for child in result.split()}
 
 
 def _memory(pid: int) -> dict[str, int]:
@@ -310,9 +310,9 @@ def test_every_option_has_a_twin_in_the_environment(
     monkeypatch.setenv("TERCET_PORT", "0")
     monkeypatch.setenv("TERCET_MAX_TOKENS", "50")
     assert "--max-tokens 50" in here("serve").err
-    told = here("serve", "--help").out
-    options = set(re.findall(r"--[a-z-]+", told)) - {"--help"}
+    result = here("serve", "--help").out
+    options = set(re.findall(r"--[a-z-]+", result)) - {"--help"}
     assert len(options) > 12
-    squeezed = re.sub(r"[^A-Za-z_]", "", told)
+    squeezed = re.sub(r"[^A-Za-z_]", "", result)
     for option in options:
         assert f"TERCET_{option[2:].upper().replace('-', '_')}" in squeezed, option

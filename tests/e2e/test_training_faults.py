@@ -60,8 +60,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(
     assert ended.code == 2
     error = ended.err.splitlines()[-1]
     assert error.startswith("error: the ")
-    for told in ("`similarity`", "at step ", "stage `second`", "a batch of 10 rows"):
-        assert told in error
+    for result in ("`similarity`", "at step ", "stage `second`", "a batch of 10 rows"):
+        assert result in error
     assert str(sample_data / "sts-train.csv") in error
     assert not (out / "model").exists()
     # The checkpoint at the end of the first stage is the last good one: it loads, and as nothing

@@ -136,11 +136,11 @@ def test_a_truncated_part_is_embedded_again(file: Path, plain_model: Model) -> N
 
 
 def test_progress_counts_all_rows(file: Path, plain_model: Model) -> None:
-    told: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     out = file.with_name("vectors.npy")
-    embed(file, out, plain_model, progress=lambda *found: told.append(found))
-    assert told[-1] == (ROWS, ROWS)
-    assert told == sorted(told)
+    embed(file, out, plain_model, progress=lambda *found: result.append(found))
+    assert result[-1] == (ROWS, ROWS)
+    assert result == sorted(result)
 
 
 def test_an_old_output_stays_until_the_new_one_is_whole(file: Path, plain_model: Model) -> None:
@@ -152,7 +152,7 @@ def test_an_old_output_stays_until_the_new_one_is_whole(file: Path, plain_model:
 
 
 @pytest.mark.parametrize(
-    ("source", "out", "column", "told"),
+    ("source", "out", "column", "message"),
     [
         ("absent.csv", "v.npy", None, "absent.csv: no such file"),
         ("empty.csv", "v.npy", None, "empty.csv: is empty"),
@@ -164,13 +164,13 @@ def test_an_old_output_stays_until_the_new_one_is_whole(file: Path, plain_model:
     ],
 )
 def test_mistakes_are_told_in_a_sentence(
-    file: Path, plain_model: Model, source: str, out: str, column: str | None, told: str
+    file: Path, plain_model: Model, source: str, out: str, column: str | None, message: str
 ) -> None:
     folder = file.parent
     (folder / "empty.csv").write_text("")
     (folder / "notes.docx").write_text("text")
     (folder / "vectors.csv").write_text("text,vector\na,1\n")
     before = sorted(folder.rglob("*"))
-    with pytest.raises(TercetError, match=told.replace("(", r"\(")):
+    with pytest.raises(TercetError, match=message.replace("(", r"\(")):
         embed(folder / source, folder / out, plain_model, column=column)
     assert sorted(folder.rglob("*")) == before

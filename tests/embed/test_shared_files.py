@@ -20,7 +20,7 @@ def test_a_folder_stands_for_its_files_of_rows_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("where", "message"),
     [
         ("{}/absent.csv", "no such file"),
         ("{}", "holds no file of rows"),
@@ -28,8 +28,8 @@ def test_a_folder_stands_for_its_files_of_rows_in_order(tmp_path: Path) -> None:
         ("nope://bucket/key", "cannot be reached"),
     ],
 )
-def test_what_cannot_be_found_is_named(tmp_path: Path, where: str, told: str) -> None:
-    with pytest.raises(TercetError, match=told):
+def test_what_cannot_be_found_is_named(tmp_path: Path, where: str, message: str) -> None:
+    with pytest.raises(TercetError, match=message):
         find_files(where.format(tmp_path))
 
 

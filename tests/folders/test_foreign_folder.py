@@ -76,11 +76,11 @@ def test_lower_case_is_honoured(folder: Path) -> None:
     settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     write(folder / "tokenizer_config.json", settings | {"do_lower_case": False})
     shouted = [text.upper() for text in TEXTS]
-    heard = tercet.load(folder, device="cpu").embed(shouted)
+    observed = tercet.load(folder, device="cpu").embed(shouted)
     write(folder / "sentence_bert_config.json", {"max_seq_length": 64, "do_lower_case": True})
     lowered = tercet.load(folder, device="cpu")
     assert (lowered.embed(shouted) == lowered.embed(TEXTS)).all()
-    assert np.abs(lowered.embed(shouted) - heard).max() > 1e-3
+    assert np.abs(lowered.embed(shouted) - observed).max() > 1e-3
     lowered.save(folder.with_name("again"))
     again = tercet.load(folder.with_name("again"), device="cpu")
     assert (again.embed(shouted) == lowered.embed(shouted)).all()
@@ -106,7 +106,7 @@ def test_an_encoder_in_a_folder_of_its_own_is_found(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "prefix", "told"),
+    ("kinds", "prefix", "message"),
     [
         (["Transformer", "Pooling", "Dense"], OLD, "sentence_transformers.models.Dense"),
         (["Transformer", "Pooling", "Normalize"], "evil.code.", "evil.code.Transformer"),
@@ -114,14 +114,14 @@ def test_an_encoder_in_a_folder_of_its_own_is_found(folder: Path) -> None:
         (["Pooling", "Transformer"], OLD, "its modules are Pooling, Transformer"),
     ],
 )
-def test_unknown_modules_are_named(folder: Path, kinds, prefix, told: str) -> None:
+def test_unknown_modules_are_named(folder: Path, kinds, prefix, message: str) -> None:
     describe(folder, kinds, prefix)
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         tercet.load(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("modules.json", {}, "should hold a list of modules"),
         ("modules.json", [{"type": OLD + "Transformer", "path": "../x"}], "its modules are"),
@@ -140,9 +140,9 @@ def test_unknown_modules_are_named(folder: Path, kinds, prefix, told: str) -> No
         ),
     ],
 )
-def test_what_cannot_be_honoured_is_refused(folder: Path, name, content, told: str) -> None:
+def test_what_cannot_be_honoured_is_refused(folder: Path, name, content, message: str) -> None:
     write(folder / name, content)
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         tercet.load(folder)
 
 

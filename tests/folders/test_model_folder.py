@@ -120,7 +120,7 @@ def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path
     build(tiny_encoder, metrics=figures, recipe="tercet/quick").save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
-    for told in (
+    for result in (
         "Recipe: tercet/quick.",
         "| sentiment | bad / good \\| great | single | not measured |",
         "| similarity | a grade from 0 to 5 | bi | pearson 0.812, spearman undefined |",
@@ -129,7 +129,7 @@ def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path
         'model.predict("similarity", [("A", "B")])',
         "SentenceTransformer",
     ):
-        assert told in card
+        assert result in card
     assert tercet.load(tmp_path / "model").info.metrics == figures
 
 
@@ -140,8 +140,8 @@ def test_the_card_measures_no_task_that_trains_heads_of_another(
     further = TASKS["sentiment"].model_copy(update=phrases)
     build(tiny_encoder, tasks=TASKS | {"phrases": further}).save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
-    told = "- phrases: layout cs224n-sst-phrases; trained on sst-train-phrases.csv"
-    assert told in card.splitlines()
+    result = "- phrases: layout cs224n-sst-phrases; trained on sst-train-phrases.csv"
+    assert result in card.splitlines()
 
 
 def test_saving_replaces_a_model_folder_but_nothing_else(
@@ -161,8 +161,8 @@ def test_saving_replaces_a_model_folder_but_nothing_else(
     (precious / "thesis.txt").write_text("mine", "utf-8")
     file = tmp_path / "file"
     file.write_text("mine", "utf-8")
-    for target, told in [(precious, "is not a model folder"), (file, "is a file")]:
-        with pytest.raises(TercetError, match=told):
+    for target, result in [(precious, "is not a model folder"), (file, "is a file")]:
+        with pytest.raises(TercetError, match=result):
             model.save(target)
     assert [path.name for path in precious.iterdir()] == ["thesis.txt"]
 
@@ -212,7 +212,7 @@ WEIGHT = "sentiment.single.layers.0.weight"
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (cut("heads.safetensors"), "heads.safetensors: cannot be read as safetensors"),
         (drop("heads.safetensors"), "heads.safetensors: is missing"),
@@ -232,13 +232,13 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (drop("config.json"), "config.json"),
     ],
 )
-def test_a_spoilt_folder_is_told_in_one_sentence(tiny_encoder, tmp_path, spoil, told) -> None:
+def test_a_spoilt_folder_is_told_in_one_sentence(tiny_encoder, tmp_path, spoil, message) -> None:
     build(tiny_encoder).save(tmp_path / "model")
     spoil(tmp_path / "model")
-    if told is None:  # vocab.txt is enough
+    if message is None:  # vocab.txt is enough
         assert tercet.load(tmp_path / "model").embed(TEXTS).shape == (4, 32)
         return
-    with pytest.raises(TercetError, match=told) as error:
+    with pytest.raises(TercetError, match=message) as error:
         tercet.load(tmp_path / "model")
     assert "\n" not in str(error.value)
 

@@ -23,8 +23,8 @@ def test_an_exemplar_head_is_a_linear_layer_on_cosines_and_labels() -> None:
     read = torch.randn(2, WIDTH)
     cosines = F.cosine_similarity(read[:, None], vectors[None], dim=-1)
     empty = torch.zeros(2, 1)
-    laid = torch.cat([cosines, empty, labels.float().expand(2, -1), empty], dim=1)
-    torch.testing.assert_close(head(read), F.linear(laid, head.final.weight, head.final.bias))
+    joined = torch.cat([cosines, empty, labels.float().expand(2, -1), empty], dim=1)
+    torch.testing.assert_close(head(read), F.linear(joined, head.final.weight, head.final.bias))
 
 
 def test_the_nearest_of_all_gives_its_label() -> None:

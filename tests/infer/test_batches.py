@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.infer.batches import batches, pair_lengths, single_lengths
+from tercet.infer.batches import batches, token_counts
 from tercet.text.tokenizer import Tokenizer
 
 lengths_of_rows = st.lists(st.integers(1, 200), max_size=80).map(
@@ -47,5 +47,5 @@ def test_lengths_are_those_of_the_tokens(tiny_encoder: Path) -> None:
         template = tokenizer.template
         single = template.single(first, max_tokens=limit).lengths
         pair = template.pair(first, second, max_tokens=limit).lengths
-        assert (single_lengths(first, template=template, max_tokens=limit) == single).all()
-        assert (pair_lengths(first, second, template=template, max_tokens=limit) == pair).all()
+        assert (token_counts([first], template=template, max_tokens=limit) == single).all()
+        assert (token_counts([first, second], template=template, max_tokens=limit) == pair).all()

@@ -144,9 +144,9 @@ def test_vectors_are_those_of_torch(both) -> None:
 def test_every_head_answers_as_in_torch(both, task: str, mode: str) -> None:
     model, exported = both
     inputs: Any = TEXTS if mode == "single" else PAIRS
-    asked: Any = None if mode == "single" else mode
-    wanted = model.predictions(task, inputs, asked)
-    given = exported.predictions(task, inputs, asked)
+    requested: Any = None if mode == "single" else mode
+    wanted = model.predictions(task, inputs, requested)
+    given = exported.predictions(task, inputs, requested)
     assert given.shape == wanted.shape
     assert given.dtype == np.float32
     assert np.abs(given - wanted).max() < 1e-4
@@ -255,8 +255,8 @@ def test_torch_is_not_imported(both) -> None:
         "model.embed(['a']), model.sentiment(['a']), model.similarity([('a', 'b')])\n"
         "print(*{'torch', 'onnx', 'scipy', 'sklearn', 'pyarrow', 'transformers'} & {*sys.modules})"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (told.returncode, told.stdout, told.stderr) == (0, "\n", "")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "\n", "")
 
 
 def test_what_needs_torch_is_refused(both) -> None:
@@ -285,10 +285,10 @@ def test_a_damaged_folder_is_told_in_one_sentence(both, tmp_path: Path, file: st
         path.write_bytes(whole[: len(whole) // 2] if damage == "cut" else b"<html></html>")
         if damage == "gone":
             path.unlink()
-        with pytest.raises(TercetError) as told:
+        with pytest.raises(TercetError) as result:
             tercet.load(tmp_path / damage).sentiment(["a"])
-        assert "\n" not in str(told.value)
-        assert str(tmp_path / damage) in str(told.value)
+        assert "\n" not in str(result.value)
+        assert str(tmp_path / damage) in str(result.value)
 
 
 def test_without_the_extra_one_sentence(both, monkeypatch, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tercet.errors import TercetError
+from tercet.nn.architectures.mpnet import MpnetConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.folder import load_encoder
@@ -125,9 +126,9 @@ def test_gradients_equal_those_of_transformers(source, request, sentences):
         assert (ours[name] - gradient).norm() <= 1e-4 * max(gradient.norm(), floor), name
 
 
-def test_joined_pairs_with_types_equal_those_of_transformers(tiny, sentences):
+def test_joined_pairs_with_types_equal_those_of_transformers(tiny, sentences, encode_pairs):
     pairs = list(zip(sentences, reversed(sentences), strict=True))
-    tokens = Tokenizer.load(tiny).encode_pairs(pairs, max_tokens=60)
+    tokens = encode_pairs(Tokenizer.load(tiny), pairs, max_tokens=60)
     assert tokens.types.any() == ("bert" in tiny.name)
     encoder = load_encoder(tiny).eval()
     with torch.no_grad():
@@ -169,7 +170,8 @@ def test_the_relative_bias_equals_that_of_transformers():
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
     their = MPNetEncoder(MPNetConfig(num_hidden_layers=0, num_attention_heads=4, hidden_size=8))
-    bias = RelativeBias(buckets=32, heads=4, positions=514)
+    shape = {"vocabulary": 10, "width": 8, "layers": 1, "heads": 4, "feed_forward": 8}
+    bias = RelativeBias(MpnetConfig(**shape, positions=514))
     bias.table.weight = their.relative_attention_bias.weight
     for span in (1, 2, 37, 400, 520):
         expected = their.compute_position_bias(torch.zeros(1, span, 8))[0]

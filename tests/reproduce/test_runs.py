@@ -1,4 +1,4 @@
-"""From scratch: teachers are trained before those whom they teach, who are told where they lie."""
+"""From scratch: teachers are trained before their students, which get their folders."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def run_one(out: Path, *, from_scratch: bool) -> list[Outcome]:
         jobs=2,
         changes=[],
         from_scratch=from_scratch,
-        report=lambda *told: None,
+        report=lambda *message: None,
     )
 
 
 def test_the_teacher_comes_first_and_its_students_learn_from_it(
     done: list[tuple[Experiment, Sequence[str]]], tmp_path: Path
 ) -> None:
-    told: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     outcomes = run_all(
         ["tercet/small"],
         data=Path(),
@@ -61,9 +61,9 @@ def test_the_teacher_comes_first_and_its_students_learn_from_it(
         jobs=2,
         changes=["seed=5"],
         from_scratch=True,
-        report=lambda outcome, outcomes, total: told.append((len(outcomes), total)),
+        report=lambda outcome, outcomes, total: result.append((len(outcomes), total)),
     )
-    assert told == [(place, 5) for place in range(1, 6)]
+    assert result == [(place, 5) for place in range(1, 6)]
     teachers = [Experiment("tercet/base", FIRST_SEED + i) for i in range(3)]
     assert [outcome.experiment for outcome in outcomes] == [
         *teachers,
@@ -118,9 +118,9 @@ def test_an_ensemble_is_as_many_seeds_and_each_trains_once() -> None:
     assert turns == [seeds, [small]]
 
 
-@pytest.mark.parametrize(("jobs", "told"), [(2, "4"), (8, "2"), (1, None)])
+@pytest.mark.parametrize(("jobs", "message"), [(2, "4"), (8, "2"), (1, None)])
 def test_those_that_run_at_once_share_the_cores(
-    jobs: int, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: int, message: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     monkeypatch.delenv(THREADS, raising=False)
@@ -135,4 +135,4 @@ def test_those_that_run_at_once_share_the_cores(
     run_all(
         names, data=tmp_path, out=tmp_path, seeds=2, jobs=jobs, changes=[], report=lambda *_: None
     )
-    assert found == [told] * 4
+    assert found == [message] * 4

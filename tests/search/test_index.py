@@ -151,7 +151,7 @@ def test_heads_do_not_make_another_model(built: Index, plain_model: Model, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("where", "message"),
     [
         ("prise > 3", "Did you mean 'price'"),
         ("price >", "expression"),
@@ -159,8 +159,8 @@ def test_heads_do_not_make_another_model(built: Index, plain_model: Model, tmp_p
         ("price + 1", "boolean"),
     ],
 )
-def test_a_wrong_condition_is_named(built: Index, where: str, told: str) -> None:
-    with pytest.raises(TercetError, match=told) as error:
+def test_a_wrong_condition_is_named(built: Index, where: str, message: str) -> None:
+    with pytest.raises(TercetError, match=message) as error:
         built.search("film", where=where)
     assert "\n" not in str(error.value)
     assert ".rs:" not in str(error.value)

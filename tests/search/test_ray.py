@@ -103,12 +103,12 @@ def test_a_driver_and_a_node_that_die_cost_nothing(
     (work / next(iter(json.loads(damaged.read_text())["files"]))).write_bytes(b"PAR1 no more")
 
     node = cluster.add_node(num_cpus=1)
-    told: list[int] = []
+    result: list[int] = []
     said: list[str] = []
     at_end: dict[Path, int] = {}
 
     def progress(done: int, total: int) -> None:
-        told.append(done)
+        result.append(done)
         if total // 2 <= done < total and node in cluster.worker_nodes:
             cluster.remove_node(node, allow_graceful=False)
         if done == total:
@@ -121,8 +121,8 @@ def test_a_driver_and_a_node_that_die_cost_nothing(
     assert said[0].startswith(f"Part {int(damaged.stem)} ")
     assert "is damaged" in said[0]
     assert said[1] == f"{len(whole)} of 24 parts are already embedded."
-    assert told[0] == PART * len(whole)
-    assert told[-1] == rows
+    assert result[0] == PART * len(whole)
+    assert result[-1] == rows
     compare(pq.read_table(out).to_pylist(), expected)
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
@@ -176,7 +176,7 @@ def test_an_index_is_committed_once(
 
 
 @pytest.mark.parametrize(
-    ("files", "column", "told"),
+    ("files", "column", "message"),
     [
         ({"a.csv": "text\na\n", "b.csv": ""}, None, r"b\.csv: is empty\."),
         ({"a.csv": "text\na\n"}, "txt", "no column `txt`"),
@@ -190,13 +190,13 @@ def test_a_mistake_on_any_machine_is_one_sentence(
     tmp_path: Path,
     files: dict[str, str],
     column: str | None,
-    told: str,
+    message: str,
 ) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_text(content)
-    with pytest.raises(TercetError, match=told) as mistake:
+    with pytest.raises(TercetError, match=message) as mistake:
         embed_with_ray(
             str(folder),
             str(tmp_path / "out.npy"),

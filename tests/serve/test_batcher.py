@@ -45,7 +45,7 @@ def work_of(*lengths: int) -> EncodingRequest:
 
 
 class Encoder:
-    """Gives each row its number and its length, and waits for the test where it is told to."""
+    """Gives each row its number and its length, and waits for the test where it should."""
 
     def __init__(self) -> None:
         self.batches: list[list[tuple[int, int]]] = []

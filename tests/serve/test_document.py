@@ -36,24 +36,24 @@ def test_no_request_breaks_the_server_or_its_document(
     command = [Path(sys.executable).with_name("schemathesis"), "run"]
     options = ["--phases", PHASES, "--max-examples", EXAMPLES, "--seed", 1, "--no-color"]
     options += [f"--{half}-path-regex", FOREIGN]
-    told = subprocess.run(
+    result = subprocess.run(
         [*map(str, command), f"{server.url}/openapi.json", *map(str, options)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert told.returncode == 0, told.stdout + told.stderr
-    generated = re.search(r"([\d,]+) generated", told.stdout)
-    assert generated is not None, told.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    generated = re.search(r"([\d,]+) generated", result.stdout)
+    assert generated is not None, result.stdout
     print(generated[0])
     assert int(generated[1].replace(",", "")) >= CASES
     assert 'status="5' not in server.get("/metrics").text
 
 
 def test_the_document_holds_this_servers_own_limits(server: Any) -> None:
-    told = server.get("/openapi.json").json()
-    schemas = told["components"]["schemas"]
+    result = server.get("/openapi.json").json()
+    schemas = result["components"]["schemas"]
     assert schemas["PairsBody"]["properties"]["pairs"]["maxItems"] == 64
     assert schemas["EmbeddingsBody"]["properties"]["model"]["enum"] == ["small"]
-    task = told["paths"]["/predict/{task}"]["post"]["parameters"][0]["schema"]
+    task = result["paths"]["/predict/{task}"]["post"]["parameters"][0]["schema"]
     assert "tone" in task["enum"]

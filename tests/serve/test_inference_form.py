@@ -13,9 +13,9 @@ TEXTS = ["a film that is worth a look", "dull", "good fun", ""]
 
 
 def test_embed_equals_the_model(server: Any, model: Model) -> None:
-    told = server.post("/embed", {"inputs": TEXTS}).json()
-    assert np.abs(np.array(told) - model.embed(TEXTS)).max() < 1e-6
-    assert server.post("/embed", {"inputs": TEXTS[0]}).json() == told[:1]
+    result = server.post("/embed", {"inputs": TEXTS}).json()
+    assert np.abs(np.array(result) - model.embed(TEXTS)).max() < 1e-6
+    assert server.post("/embed", {"inputs": TEXTS[0]}).json() == result[:1]
 
 
 def test_the_hubs_own_client_works_unchanged(
@@ -24,53 +24,53 @@ def test_the_hubs_own_client_works_unchanged(
     # The tests keep off the network; this client asks nothing but the server.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     client = InferenceClient(model=f"{server.url}/embed")
-    told = client.feature_extraction(TEXTS[0], normalize=True, truncate=True)
-    assert np.abs(np.asarray(told) - model.embed(TEXTS[:1])).max() < 1e-6
+    result = client.feature_extraction(TEXTS[0], normalize=True, truncate=True)
+    assert np.abs(np.asarray(result) - model.embed(TEXTS[:1])).max() < 1e-6
 
 
 def test_a_long_answer_is_as_exact_as_a_short_one(serve: Any, model: Model) -> None:
     texts = [f"film {number}" for number in range(100)]
     server = serve(inputs=100)
     wanted = model.embed(texts)
-    told = server.post("/embed", {"inputs": texts}).json()
-    assert np.abs(np.array(told) - wanted).max() < 1e-6
-    told = server.post("/v1/embeddings", {"model": "small", "input": texts}).json()["data"]
-    assert np.abs(np.array([entry["embedding"] for entry in told]) - wanted).max() < 1e-6
+    result = server.post("/embed", {"inputs": texts}).json()
+    assert np.abs(np.array(result) - wanted).max() < 1e-6
+    result = server.post("/v1/embeddings", {"model": "small", "input": texts}).json()["data"]
+    assert np.abs(np.array([entry["embedding"] for entry in result]) - wanted).max() < 1e-6
 
 
 def test_embed_leaves_vectors_as_pooled_when_asked(server: Any, model: Model) -> None:
-    told = np.array(server.post("/embed", {"inputs": TEXTS, "normalize": False}).json())
-    assert np.allclose(told, model.engine.vectors(model.pieces(TEXTS)), atol=1e-6)
+    result = np.array(server.post("/embed", {"inputs": TEXTS, "normalize": False}).json())
+    assert np.allclose(result, model.engine.vectors(model.pieces(TEXTS)), atol=1e-6)
 
 
 def test_similarity_gives_cosines(server: Any, model: Model) -> None:
     body = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS}}
-    told = server.post("/similarity", body).json()
+    result = server.post("/similarity", body).json()
     vectors = model.embed(TEXTS)
-    assert np.allclose(told, vectors @ vectors[0], atol=1e-6)
+    assert np.allclose(result, vectors @ vectors[0], atol=1e-6)
 
 
 def test_rerank_puts_the_nearest_first(server: Any, model: Model) -> None:
     body = {"query": TEXTS[1], "texts": TEXTS, "return_text": True}
-    told = server.post("/rerank", body).json()
-    scores = [rank["score"] for rank in told]
+    result = server.post("/rerank", body).json()
+    scores = [rank["score"] for rank in result]
     assert scores == sorted(scores, reverse=True)
-    assert [rank["text"] for rank in told] == [TEXTS[rank["index"]] for rank in told]
+    assert [rank["text"] for rank in result] == [TEXTS[rank["index"]] for rank in result]
     grades = model.similarity([(TEXTS[1], text) for text in TEXTS], mode="cross") / 5
     assert np.allclose(sorted(grades, reverse=True), scores, atol=1e-5)
     raw = server.post("/rerank", body | {"raw_scores": True}).json()
-    assert [rank["index"] for rank in raw] == [rank["index"] for rank in told]
+    assert [rank["index"] for rank in raw] == [rank["index"] for rank in result]
     assert all(
         "text" not in rank for rank in server.post("/rerank", body | {"return_text": False}).json()
     )
 
 
 def test_info_tells_tasks_modes_and_limits(server: Any, model: Model) -> None:
-    told = server.get("/info").json()
-    assert told["max_client_batch_size"] == 64
-    assert told["max_input_length"] == 48
-    assert told["version"] == tercet.__version__
-    ours = told["tercet"]
+    result = server.get("/info").json()
+    assert result["max_client_batch_size"] == 64
+    assert result["max_input_length"] == 48
+    assert result["version"] == tercet.__version__
+    ours = result["tercet"]
     assert ours["tasks"]["paraphrase"]["modes"] == ["cross", "bi"]
     assert ours["tasks"]["sentiment"]["labels"] == model.tasks["sentiment"].labels
     assert ours["tasks"]["similarity"] == {
@@ -95,8 +95,8 @@ def test_info_tells_tasks_modes_and_limits(server: Any, model: Model) -> None:
 def test_what_would_change_the_answer_is_not_ignored(
     server: Any, path: str, body: Any, field: str
 ) -> None:
-    told = server.post(path, body)
-    assert (told.status_code, told.json()["field"]) == (422, field)
+    result = server.post(path, body)
+    assert (result.status_code, result.json()["field"]) == (422, field)
 
 
 def test_other_fields_of_that_form_are_let_through(server: Any) -> None:

@@ -59,10 +59,10 @@ def test_only_what_everyone_may_read_is_open(serve: Any) -> None:
         assert server.get(path).status_code == 200, path
     for path in ("/info", "/metrics", "/v1/models", "/nothing", "/web", "/healthy"):
         assert server.get(path).status_code == 401, path
-    told = server.post("/sentiment", {"texts": "a"})
-    assert told.status_code == 401
-    assert told.headers["www-authenticate"] == "Bearer"
-    assert "missing" in told.json()["error"]
+    result = server.post("/sentiment", {"texts": "a"})
+    assert result.status_code == 401
+    assert result.headers["www-authenticate"] == "Bearer"
+    assert "missing" in result.json()["error"]
     wrong = server.post("/sentiment", {"texts": "a"}, headers={"Authorization": "Bearer wrong"})
     assert wrong.status_code == 401
     assert "wrong" not in wrong.text

@@ -34,20 +34,20 @@ def test_the_official_client_gets_the_models_vectors(
     client: openai.OpenAI, model: Model, form: Any
 ) -> None:
     options = {} if form is None else {"encoding_format": form}
-    told = client.embeddings.create(model="small", input=TEXTS, **options)
-    found = [entry.embedding for entry in told.data]
+    result = client.embeddings.create(model="small", input=TEXTS, **options)
+    found = [entry.embedding for entry in result.data]
     if form == "base64":
         assert all(isinstance(text, str) for text in found)
         found = [np.frombuffer(base64.b64decode(text), "<f4") for text in found]
     assert np.abs(np.array(found) - model.embed(TEXTS)).max() < 1e-6
-    assert [entry.index for entry in told.data] == [0, 1, 2, 3]
-    assert told.model == "small"
+    assert [entry.index for entry in result.data] == [0, 1, 2, 3]
+    assert result.model == "small"
 
 
 def test_usage_counts_tokens(client: openai.OpenAI, model: Model) -> None:
-    told = client.embeddings.create(model="small", input=TEXTS)
+    result = client.embeddings.create(model="small", input=TEXTS)
     tokens = len(model.tokenizer.encode(TEXTS, max_tokens=48).ids)
-    assert told.usage.prompt_tokens == told.usage.total_tokens == tokens
+    assert result.usage.prompt_tokens == result.usage.total_tokens == tokens
 
 
 def test_token_ids_are_taken_as_word_pieces(client: openai.OpenAI, model: Model) -> None:
@@ -60,8 +60,8 @@ def test_token_ids_are_taken_as_word_pieces(client: openai.OpenAI, model: Model)
 
 
 def test_the_models_own_width_may_be_asked_for(client: openai.OpenAI, model: Model) -> None:
-    told = client.embeddings.create(model="small", input="a", dimensions=model.width)
-    assert len(told.data[0].embedding) == model.width
+    result = client.embeddings.create(model="small", input="a", dimensions=model.width)
+    assert len(result.data[0].embedding) == model.width
 
 
 def test_models_are_listed(client: openai.OpenAI) -> None:

@@ -33,9 +33,9 @@ def send(server: Any, content: bytes, path: str = "/sentiment") -> Any:
     ],
 )
 def test_what_is_no_json_is_a_bad_request(server: Any, body: bytes) -> None:
-    told = send(server, body)
-    assert told.status_code == 400
-    assert told.json()["error_type"] == "Validation"
+    result = send(server, body)
+    assert result.status_code == 400
+    assert result.json()["error_type"] == "Validation"
 
 
 @pytest.mark.parametrize("body", [b"null", b"5", b'"text"', b"[]", b'{"texts": null}'])
@@ -46,8 +46,8 @@ def test_json_of_another_shape_is_unprocessable(server: Any, body: bytes) -> Non
 def test_a_body_must_say_that_it_is_json(server: Any) -> None:
     """So that another site's page cannot ask without the browser asking for leave."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp"):
-        told = server.client.post("/sentiment", content=b"{}", headers={"Content-Type": kind})
-        assert told.status_code == 415
+        result = server.client.post("/sentiment", content=b"{}", headers={"Content-Type": kind})
+        assert result.status_code == 415
     declared = {"Content-Type": "Application/JSON; charset=utf-8"}
     body = b'{"texts": "a"}'
     assert server.client.post("/sentiment", content=body, headers=declared).status_code == 200
@@ -68,23 +68,23 @@ def test_a_body_that_does_not_say_its_length_is_refused_while_it_comes(server: A
         for _ in range(3_000):
             yield b"a" * 1000
 
-    told = server.client.post("/sentiment", content=chunks(), headers=JSON)
-    assert told.status_code == 413
-    assert "200000 bytes" in told.json()["error"]
+    result = server.client.post("/sentiment", content=chunks(), headers=JSON)
+    assert result.status_code == 413
+    assert "200000 bytes" in result.json()["error"]
 
 
 def test_a_million_empty_strings_are_too_many(serve: Any) -> None:
     server = serve(body=4_000_000)
-    told = send(server, b'{"texts": [' + b'"",' * 999_999 + b'""]}')
-    assert (told.status_code, told.json()["field"]) == (413, "texts")
-    assert "1000000 inputs" in told.json()["error"]
+    result = send(server, b'{"texts": [' + b'"",' * 999_999 + b'""]}')
+    assert (result.status_code, result.json()["field"]) == (413, "texts")
+    assert "1000000 inputs" in result.json()["error"]
 
 
 def test_unknown_paths_and_methods_are_told_in_the_same_form(server: Any) -> None:
     assert server.get("/nothing").json()["error_type"] == "NotFound"
-    told = server.get("/sentiment")
-    assert (told.status_code, told.headers["allow"]) == (405, "POST")
-    assert told.json()["error"]
+    result = server.get("/sentiment")
+    assert (result.status_code, result.headers["allow"]) == (405, "POST")
+    assert result.json()["error"]
     assert server.get("/v1/nothing").json()["error"]["type"] == "not_found_error"
 
 
@@ -109,11 +109,11 @@ def test_a_body_that_never_ends_is_timed_out(serve: Any) -> None:
     head = b"POST /sentiment HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
         peer.sendall(head + b'Content-Length: 1000\r\n\r\n{"texts":')
-        told = b""
+        result = b""
         while chunk := peer.recv(1000):
-            told += chunk
-    assert told.startswith(b"HTTP/1.1 408")
-    assert json.loads(told.rpartition(b"\r\n")[2])["error_type"] == "Timeout"
+            result += chunk
+    assert result.startswith(b"HTTP/1.1 408")
+    assert json.loads(result.rpartition(b"\r\n")[2])["error_type"] == "Timeout"
 
 
 def test_what_is_not_answered_in_time_is_a_gateway_timeout(serve: Any, model: Any) -> None:
@@ -122,8 +122,8 @@ def test_what_is_not_answered_in_time_is_a_gateway_timeout(serve: Any, model: An
         return []
 
     server = serve(timeout=0.3, wait=0.2, encode_with=sleep)
-    told = server.post("/sentiment", {"texts": "a"})
-    assert (told.status_code, told.json()["error_type"]) == (504, "Timeout")
+    result = server.post("/sentiment", {"texts": "a"})
+    assert (result.status_code, result.json()["error_type"]) == (504, "Timeout")
 
 
 def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answered(
@@ -141,17 +141,17 @@ def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answere
         return partial(encode, model.engine)(parts)
 
     server = serve(encode_with=sometimes)
-    told = server.post("/v1/embeddings", {"model": "small", "input": "a"})
-    assert told.status_code == 500
-    assert told.json()["error"]["type"] == "server_error"
+    result = server.post("/v1/embeddings", {"model": "small", "input": "a"})
+    assert result.status_code == 500
+    assert result.json()["error"]["type"] == "server_error"
     assert server.post("/v1/embeddings", {"model": "small", "input": "a"}).status_code == 200
 
 
 def test_draining_refuses_all_but_health(serve: Any) -> None:
     server = serve()
     server.gate.draining = True
-    told = server.post("/sentiment", {"texts": "a"})
-    assert (told.status_code, told.headers["connection"]) == (503, "close")
+    result = server.post("/sentiment", {"texts": "a"})
+    assert (result.status_code, result.headers["connection"]) == (503, "close")
     assert (server.get("/health").status_code, server.get("/health/live").status_code) == (503, 200)
 
 
@@ -160,8 +160,8 @@ def test_other_sites_are_not_let_in_unless_opened(serve: Any, server: Any) -> No
     closed = server.client.options("/sentiment", headers=ask)
     assert "access-control-allow-origin" not in closed.headers
     opened = serve(origins=["https://friend.example"])
-    told = opened.client.options("/sentiment", headers=ask)
-    assert told.headers["access-control-allow-origin"] == "https://friend.example"
+    result = opened.client.options("/sentiment", headers=ask)
+    assert result.headers["access-control-allow-origin"] == "https://friend.example"
     stranger = opened.client.options(
         "/sentiment", headers=ask | {"Origin": "https://other.example"}
     )
@@ -178,7 +178,7 @@ def test_metrics_count_what_happened(serve: Any) -> None:
     server = serve()
     server.post("/sentiment", {"texts": ["", "", "film " * 60]})
     server.post("/sentiment", {"texts": 1})
-    told = server.get("/metrics").text
+    result = server.get("/metrics").text
     for line in (
         'tercet_requests_total{route="/sentiment",status="200"} 1.0',
         'tercet_refusals_total{status="422"} 1.0',
@@ -187,4 +187,4 @@ def test_metrics_count_what_happened(serve: Any) -> None:
         "tercet_queue_inputs 0.0",
         "tercet_batch_fill_count 1.0",
     ):
-        assert line in told, line
+        assert line in result, line

@@ -31,12 +31,12 @@ def searching(serve: Any, index: Index) -> Any:
 
 
 def test_search_gives_the_rows_of_the_index(searching: Any, index: Index) -> None:
-    told = searching.post("/search", {"query": ["dull", "fun"], "top": 2}).json()["results"]
+    result = searching.post("/search", {"query": ["dull", "fun"], "top": 2}).json()["results"]
     wanted = index.search(["dull", "fun"], top=2)
-    assert [[row["id"] for row in rows] for rows in told] == [[h.id for h in hs] for hs in wanted]
-    assert told[0][0]["id"] == "b"
-    assert {**told[0][0], "score": 1.0} == {"id": "b", "text": "dull", "score": 1.0, "year": 2001}
-    assert np.isclose(told[0][0]["score"], 1.0, atol=1e-5)
+    assert [[row["id"] for row in rows] for rows in result] == [[h.id for h in hs] for hs in wanted]
+    assert result[0][0]["id"] == "b"
+    assert {**result[0][0], "score": 1.0} == {"id": "b", "text": "dull", "score": 1.0, "year": 2001}
+    assert np.isclose(result[0][0]["score"], 1.0, atol=1e-5)
 
 
 def test_one_query_needs_no_list(searching: Any) -> None:
@@ -106,14 +106,14 @@ def test_info_tells_of_the_index(searching: Any) -> None:
 
 @pytest.mark.parametrize("top", [0, 1001, 2.5, "3"])
 def test_a_wrong_top_is_named(searching: Any, top: Any) -> None:
-    told = searching.post("/search", {"query": "dull", "top": top})
-    assert (told.status_code, told.json()["field"]) == (422, "top")
+    result = searching.post("/search", {"query": "dull", "top": top})
+    assert (result.status_code, result.json()["field"]) == (422, "top")
 
 
 def test_without_an_index_there_is_nothing_to_search(server: Any) -> None:
-    told = server.post("/search", {"query": "dull"})
-    assert told.status_code == 404
-    assert "no index" in told.json()["error"]
+    result = server.post("/search", {"query": "dull"})
+    assert result.status_code == 404
+    assert "no index" in result.json()["error"]
 
 
 def test_an_index_of_another_model_is_refused_at_the_start(

@@ -38,7 +38,7 @@ def test_limits_that_fit_are_taken() -> None:
 def test_limits_that_contradict_each_other_are_both_named(
     change: dict[str, int], names: list[str]
 ) -> None:
-    with pytest.raises(TercetError) as told:
+    with pytest.raises(TercetError) as result:
         replace(FITTING, **change).check(model_tokens=64)
     for name in names:
-        assert name in str(told.value)
+        assert name in str(result.value)

@@ -19,9 +19,9 @@ PAIRS = [[TEXTS[0], TEXTS[1]], [TEXTS[3], TEXTS[5]], ["same", "same"], ["", TEXT
 
 
 def test_sentiment_equals_the_model(server: Any, model: Model) -> None:
-    told = server.post("/sentiment", {"texts": TEXTS}).json()
-    assert (told["task"], told["mode"], told["truncated"]) == ("sentiment", "single", 1)
-    for found, wanted in zip(told["results"], model.sentiment(TEXTS), strict=True):
+    result = server.post("/sentiment", {"texts": TEXTS}).json()
+    assert (result["task"], result["mode"], result["truncated"]) == ("sentiment", "single", 1)
+    for found, wanted in zip(result["results"], model.sentiment(TEXTS), strict=True):
         assert (found["label"], found["name"]) == (wanted.label, wanted.name)
         assert np.allclose(found["probabilities"], wanted.probabilities, atol=1e-6)
 
@@ -34,9 +34,9 @@ def test_one_text_needs_no_list(server: Any) -> None:
 @pytest.mark.parametrize("mode", ["cross", "bi"])
 def test_pairs_equal_the_model_in_both_modes(server: Any, model: Model, mode: Any) -> None:
     for path, ask in [("/paraphrase", model.paraphrase), ("/similarity/pairs", model.similarity)]:
-        told = server.post(path, {"pairs": PAIRS, "mode": mode}).json()
-        assert told["mode"] == mode
-        assert np.allclose(told["results"], ask(PAIRS, mode=mode), atol=1e-5)
+        result = server.post(path, {"pairs": PAIRS, "mode": mode}).json()
+        assert result["mode"] == mode
+        assert np.allclose(result["results"], ask(PAIRS, mode=mode), atol=1e-5)
 
 
 def test_the_most_exact_mode_answers_when_none_is_asked_for(server: Any) -> None:
@@ -46,31 +46,31 @@ def test_the_most_exact_mode_answers_when_none_is_asked_for(server: Any) -> None
 @pytest.mark.parametrize("task", ["sentiment", "tone", "paraphrase", "turned"])
 def test_predict_answers_any_task_with_classes(server: Any, model: Model, task: str) -> None:
     inputs: Any = TEXTS if model.resolve_mode(task) == "single" else PAIRS
-    told = server.post(f"/predict/{task}", {"inputs": inputs}).json()
-    for found, wanted in zip(told["results"], model.predict(task, inputs), strict=True):
+    result = server.post(f"/predict/{task}", {"inputs": inputs}).json()
+    for found, wanted in zip(result["results"], model.predict(task, inputs), strict=True):
         assert (found["label"], found["name"]) == (wanted.label, wanted.name)
         assert np.allclose(found["probabilities"], wanted.probabilities, atol=1e-6)
 
 
 def test_predict_gives_grades_on_the_tasks_own_range(server: Any, model: Model) -> None:
-    told = server.post("/predict/similarity", {"inputs": PAIRS, "mode": "bi"}).json()
+    result = server.post("/predict/similarity", {"inputs": PAIRS, "mode": "bi"}).json()
     wanted = model.predict("similarity", PAIRS, "bi")
-    assert np.allclose(told["results"], wanted, atol=1e-5)
+    assert np.allclose(result["results"], wanted, atol=1e-5)
 
 
 def test_a_long_request_keeps_its_order(server: Any, model: Model) -> None:
     texts = [" ".join(["film"] * (1 + number * 7 % 40)) for number in range(64)]
-    told = server.post("/sentiment", {"texts": texts}).json()
+    result = server.post("/sentiment", {"texts": texts}).json()
     wanted = [found.probabilities for found in model.sentiment(texts)]
-    assert np.allclose([r["probabilities"] for r in told["results"]], wanted, atol=1e-6)
+    assert np.allclose([r["probabilities"] for r in result["results"]], wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["cross", "bi"])
 def test_many_pairs_keep_their_order(server: Any, model: Model, mode: Any) -> None:
     texts = [" ".join(["film"] * (1 + number * 7 % 30)) for number in range(64)]
     pairs = [[text, f"{text} {number}"] for number, text in enumerate(reversed(texts))]
-    told = server.post("/predict/similarity", {"inputs": pairs, "mode": mode}).json()
-    assert np.allclose(told["results"], model.predict("similarity", pairs, mode), atol=1e-5)
+    result = server.post("/predict/similarity", {"inputs": pairs, "mode": mode}).json()
+    assert np.allclose(result["results"], model.predict("similarity", pairs, mode), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -91,24 +91,24 @@ def test_many_pairs_keep_their_order(server: Any, model: Model, mode: Any) -> No
 def test_a_wrong_field_is_named_with_its_value(
     server: Any, path: str, body: Any, field: str, words: str
 ) -> None:
-    told = server.post(path, body)
-    assert told.status_code == 422
-    assert told.json()["field"] == field
-    assert words in told.json()["error"]
-    assert told.json()["error_type"] == "Validation"
+    result = server.post(path, body)
+    assert result.status_code == 422
+    assert result.json()["field"] == field
+    assert words in result.json()["error"]
+    assert result.json()["error_type"] == "Validation"
 
 
 def test_a_task_that_the_model_lacks_is_not_found(server: Any) -> None:
-    told = server.post("/predict/irony", {"inputs": ["a"]})
-    assert told.status_code == 404
-    assert "sentiment" in told.json()["error"]
+    result = server.post("/predict/irony", {"inputs": ["a"]})
+    assert result.status_code == 404
+    assert "sentiment" in result.json()["error"]
 
 
 def test_long_inputs_are_refused_where_that_is_asked(server: Any) -> None:
     long = "film " * 60
-    told = server.post("/sentiment", {"texts": ["a", long], "truncate": False})
-    assert (told.status_code, told.json()["field"]) == (413, "texts.1")
-    assert "62 tokens" in told.json()["error"]
+    result = server.post("/sentiment", {"texts": ["a", long], "truncate": False})
+    assert (result.status_code, result.json()["field"]) == (413, "texts.1")
+    assert "62 tokens" in result.json()["error"]
     pairs = {"pairs": [["a", "b"], ["film " * 25, "film " * 25]], "truncate": False}
     assert server.post("/paraphrase", pairs | {"mode": "cross"}).json()["field"] == "pairs.1"
     assert server.post("/paraphrase", pairs | {"mode": "bi"}).status_code == 200

@@ -18,7 +18,7 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1
 
 
 def step_by_step(first: int, second: int, room: int) -> tuple[int, int]:
-    """Take one piece at a time from the longer side; which of two equal ones is told by `room`."""
+    """Take one piece at a time from the longer side; `room` decides between two equal ones."""
     longer_is_first = first > second
     while first + second > room:
         if first > second or (first == second and not longer_is_first):
@@ -37,7 +37,7 @@ def test_longest_first_takes_from_the_longer_side(lengths, room):
     ]
 
 
-def test_rows_choose_and_repeat(tiny_encoder):
+def test_rows_choose_and_repeat(tiny_encoder, encode_pairs):
     tokenizer = Tokenizer.load(tiny_encoder)
     texts = ["a film", "the script is flawless", "", "Low Tide drags"]
     others = ["one", "two two", "", "four"]
@@ -48,7 +48,7 @@ def test_rows_choose_and_repeat(tiny_encoder):
     assert single.ids.tolist() == expected.ids.tolist()
     assert single.offsets.tolist() == expected.offsets.tolist()
     pair = tokenizer.template.pair(first, second, rows, max_tokens=8)
-    joined = tokenizer.encode_pairs([(texts[row], others[row]) for row in rows], max_tokens=8)
+    joined = encode_pairs(tokenizer, [(texts[row], others[row]) for row in rows], max_tokens=8)
     assert pair.ids.tolist() == joined.ids.tolist()
     assert pair.types.tolist() == joined.types.tolist()
     assert pair.truncated == joined.truncated

@@ -81,15 +81,15 @@ def test_singles_equal_tokenizers(folder, tokenizer, texts, max_tokens):
 @given(
     pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5), max_tokens=st.integers(5, 40)
 )
-def test_pairs_equal_tokenizers(folder, tokenizer, pairs, max_tokens):
-    tokens = tokenizer.encode_pairs(pairs, max_tokens=max_tokens)
+def test_pairs_equal_tokenizers(folder, tokenizer, pairs, max_tokens, encode_pairs):
+    tokens = encode_pairs(tokenizer, pairs, max_tokens=max_tokens)
     whole = reference(folder, pairs, 10_000)
     assert rows(tokens) == reference(folder, pairs, max_tokens)
     assert tokens.truncated == sum(len(ids) > max_tokens for ids, _ in whole)
 
 
 @pytest.mark.parametrize("real", ["minilm", "mpnet"])
-def test_real_tokenizers_equal_transformers(real, request):
+def test_real_tokenizers_equal_transformers(real, request, encode_pairs):
     folder = request.getfixturevalue(real)
     ours, theirs = Tokenizer.load(folder), AutoTokenizer.from_pretrained(folder)
     long = [text * 20 for text in ODD]
@@ -100,28 +100,24 @@ def test_real_tokenizers_equal_transformers(real, request):
         singles = theirs(ODD + long, **options)
         joined = theirs([a for a, _ in pairs], [b for _, b in pairs], **options)
         ours_singles = rows(ours.encode(ODD + long, max_tokens=max_tokens))
-        ours_joined = rows(ours.encode_pairs(pairs, max_tokens=max_tokens))
+        ours_joined = rows(encode_pairs(ours, pairs, max_tokens=max_tokens))
         assert [ids for ids, _ in ours_singles] == singles["input_ids"]
         assert [ids for ids, _ in ours_joined] == joined["input_ids"]
         assert [types for _, types in ours_joined] == joined["token_type_ids"]
-    assert (ours.pad_id, ours.mask_id, ours.unknown_id) == (
-        theirs.pad_token_id,
-        theirs.mask_token_id,
-        theirs.unk_token_id,
-    )
+    assert ours.mask_id == theirs.mask_token_id
     assert set(theirs.all_special_ids) <= ours.special_ids
     assert ours.vocabulary == len(theirs)
 
 
 @pytest.mark.parametrize("real", ["minilm", "mpnet"])
-def test_vocabulary_file_alone_gives_the_same_ids(real, request, tmp_path):
+def test_vocabulary_file_alone_gives_the_same_ids(real, request, tmp_path, encode_pairs):
     folder = request.getfixturevalue(real)
     for name in ("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"):
         shutil.copy(folder / name, tmp_path)
     alone, whole = Tokenizer.load(tmp_path), Tokenizer.load(folder)
     pairs = list(zip(ODD, reversed(ODD), strict=True))
-    assert rows(alone.encode_pairs(pairs, max_tokens=50)) == rows(
-        whole.encode_pairs(pairs, max_tokens=50)
+    assert rows(encode_pairs(alone, pairs, max_tokens=50)) == rows(
+        encode_pairs(whole, pairs, max_tokens=50)
     )
 
 
@@ -150,19 +146,19 @@ def test_cutting_and_padding_inside_the_definition_are_switched_off(folder, toke
     backend.enable_truncation(6)
     backend.enable_padding(length=6)
     backend.save(str(tmp_path / "tokenizer.json"))
-    bent = Tokenizer.load(tmp_path)
+    shaped = Tokenizer.load(tmp_path)
     texts = ["a film", "the film is a triumph, and the script is flawless"]
-    assert rows(bent.encode(texts, max_tokens=50)) == rows(tokenizer.encode(texts, max_tokens=50))
-    assert bent.fingerprint == tokenizer.fingerprint
+    assert rows(shaped.encode(texts, max_tokens=50)) == rows(tokenizer.encode(texts, max_tokens=50))
+    assert shaped.fingerprint == tokenizer.fingerprint
 
 
-def test_pieces_are_cut_but_their_length_is_remembered(tokenizer):
+def test_pieces_are_cut_but_their_length_is_remembered(tokenizer, encode_pairs):
     pieces = tokenizer.pieces(["the film is a film", "", "the film"], limit=3)
     assert np.diff(pieces.offsets).tolist() == [3, 0, 2]
     assert pieces.lengths.tolist() == [5, 0, 2]
     assert len(tokenizer.pieces([], limit=3)) == 0
     assert len(tokenizer.encode([], max_tokens=8)) == 0
-    assert len(tokenizer.encode_pairs([], max_tokens=8)) == 0
+    assert len(encode_pairs(tokenizer, [], max_tokens=8)) == 0
 
 
 def test_more_texts_than_a_chunk_keep_their_order(tokenizer, monkeypatch):
@@ -196,9 +192,7 @@ def test_a_megabyte_on_one_line_is_quick(tokenizer, text):
         (lambda t: t.encode(["a", None], max_tokens=9), "Text 1 is None"),
         (lambda t: t.encode([float("nan")], max_tokens=9), "Text 0 is nan"),
         (lambda t: t.encode("a film", max_tokens=9), "not the string 'a film'"),
-        (lambda t: t.encode_pairs([("a", "b"), ("a",)], max_tokens=9), "Pair 1"),
-        (lambda t: t.encode_pairs(["ab"], max_tokens=9), "Pair 0"),
-        (lambda t: t.encode_pairs([("a", 3)], max_tokens=9), "3, not a string"),
+        (lambda t: t.pieces(["a", 3], limit=9), "3, not a string"),
         (lambda t: t.encode(["a"], max_tokens=2), "max_tokens = 2"),
         (lambda t: t.check_fits(10), "encoder has only 10"),
     ],

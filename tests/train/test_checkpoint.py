@@ -23,7 +23,7 @@ FILES = ["network.safetensors", "optimiser.safetensors", "surgery.safetensors", 
 
 
 class Said(list[str]):
-    """Keeps what it is told."""
+    """Keeps what it receives."""
 
     def __call__(self, sentence: str) -> None:
         self.append(sentence)

@@ -52,9 +52,10 @@ class Bench:
 
     def vector(self, *texts: str) -> Tensor:
         """The mean of the hidden states of one sentence or joined pair, [width]."""
-        encode = self.tokenizer.encode if len(texts) == 1 else self.tokenizer.encode_pairs
-        item = texts[0] if len(texts) == 1 else texts
-        tokens = encode([item], max_tokens=MAX_TOKENS)
+        template = self.tokenizer.template
+        columns = [self.tokenizer.pieces([text], limit=MAX_TOKENS) for text in texts]
+        assemble = template.single if len(texts) == 1 else template.pair
+        tokens = assemble(*columns, max_tokens=MAX_TOKENS)
         return self.network.encoder(DeviceTokens.from_host(tokens, CPU)).mean(dim=0)
 
     def vectors(self, *columns: Sequence[str], rows: Any = ROWS) -> Tensor:

@@ -58,7 +58,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 def test_a_step_is_a_line(log: MetricsLog, file: Path) -> None:
     log.step(record(7, losses={"sst": 0.5, "qqp": 0.25}))
     assert lines(file) == []
-    told, rows = log.flush()
+    result, rows = log.flush()
     line = {
         "step": 7,
         "stage": "fine-tune",
@@ -66,7 +66,7 @@ def test_a_step_is_a_line(log: MetricsLog, file: Path) -> None:
         "lr": 0.125,
         "norm": 2.0,
     }
-    assert told == lines(file) == [line]
+    assert result == lines(file) == [line]
     assert rows == 4
 
 

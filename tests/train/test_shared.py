@@ -138,7 +138,5 @@ def test_layers_of_one_name_must_be_the_same() -> None:
         "tasks": {"one": block(COMMON), "two": block(COMMON | {"hidden": [7]})},
         "stages": [{"steps": 1}],
     }
-    with pytest.raises(
-        TercetError, match="layers `common` of task `two`, mode `single`, differ from"
-    ):
+    with pytest.raises(TercetError, match="`common` of task `two`, mode `single`, differ from"):
         Recipe.from_tree(tree, where="shared")

@@ -195,7 +195,7 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"task": "mood"}, "no task `mood`"),
         ({"task": "paraphrase"}, "other labels for `paraphrase`"),
@@ -203,9 +203,9 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
     ],
 )
 def test_a_teacher_that_does_not_fit_is_told(
-    teachers: list[str], sample_data: Path, keys: dict[str, Any], told: str
+    teachers: list[str], sample_data: Path, keys: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         ask("sentiment", taught(SENTIMENT, teachers[0], **keys), sample_data)
 
 
@@ -391,8 +391,8 @@ def test_a_taught_run_resumes_exactly_and_asks_nobody_again(
     (sewn / "summary.json").unlink()
     for step in (8, 10, 12):
         shutil.rmtree(sewn / "checkpoints" / f"step-{step:08d}")
-    asked = property(lambda teacher: pytest.fail("asked again"))
-    monkeypatch.setattr("tercet.train.teaching._Teacher.engine", asked)
+    requested = property(lambda teacher: pytest.fail("asked again"))
+    monkeypatch.setattr("tercet.train.teaching._Teacher.engine", requested)
     train(tasks, out="sewn", resume=True, stages=stages)
     for file in ("metrics.jsonl", "model/model.safetensors", "model/heads.safetensors"):
         assert (sewn / file).read_bytes() == (whole / file).read_bytes()
@@ -426,7 +426,7 @@ def test_a_task_like_another_trains_its_heads(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"like": "mood"}, "is like `mood`, but no task"),
         ({"labels": ["a", "b"]}, "heads of `paraphrase` and needs the same labels"),
@@ -444,11 +444,11 @@ def test_a_task_like_another_trains_its_heads(
     ],
 )
 def test_what_is_unlike_or_untaught_is_told(
-    teachers: list[str], tiny_encoder: Path, change: dict[str, Any], told: str
+    teachers: list[str], tiny_encoder: Path, change: dict[str, Any], message: str
 ) -> None:
     tasks = all_taught(teachers, tiny_encoder)
     tasks["made"] |= change
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         Recipe.from_tree(write_tree(tiny_encoder, tasks), where="taught")
 
 
@@ -520,9 +520,9 @@ def test_figures_of_a_run_are_those_of_its_calibrated_model(
     model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
     found = Tasks().run(Context(EncodedTexts(model), sample_data)).tasks["paraphrase"]
     assert model.info.metrics is not None
-    for mode, told in model.info.metrics["paraphrase"].items():
+    for mode, result in model.info.metrics["paraphrase"].items():
         measured = {name: one.value for name, one in found.modes[mode].metrics.items()}
-        assert measured == pytest.approx(told)
+        assert measured == pytest.approx(result)
 
 
 def test_rows_of_dev_never_train_by_another_name(train: Callable[..., Path]) -> None:

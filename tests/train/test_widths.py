@@ -137,7 +137,7 @@ def test_a_plain_model_has_one_width(tiny_encoder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("widths", "head", "told"),
+    ("widths", "head", "message"),
     [
         ([20, 4], {"kind": "cosine"}, "must rise"),
         ([4, 32], {"kind": "cosine"}, "only 32 wide"),
@@ -150,7 +150,7 @@ def test_widths_that_cannot_be_are_told(
     tmp_path: Path,
     widths: list[int],
     head: dict[str, Any],
-    told: str,
+    message: str,
 ) -> None:
     tree = {
         "name": "narrow",
@@ -170,5 +170,5 @@ def test_widths_that_cannot_be_are_told(
         recipe = Recipe.from_tree(tree, where="narrow")
         train_recipe(recipe, data=sample_data, out=tmp_path / "x", device="cpu", listener=Silent())
 
-    with pytest.raises(TercetError, match=told):
+    with pytest.raises(TercetError, match=message):
         train()

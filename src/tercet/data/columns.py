@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest, shorten
 from tercet.specs import Column
 
 TEXTS: tuple[tuple[str, ...], ...] = (
@@ -43,17 +42,6 @@ def find_column(column: Column, names: Sequence[str], *, path: Path) -> int:
             f"{_listed(names)}."
         )
     return int(column) - 1
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion for a mistyped word, or nothing."""
-    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean `{matches[0]}`?)" if matches else ""
-
-
-def shorten(text: str, width: int = 40) -> str:
-    """A value as messages quote it."""
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
 from tercet.data.files import find_file, unit_of
 from tercet.data.guess import guess_columns
 from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
 
 SHOWN = 5  # rows listed in a message

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tercet.data.columns import nearest
 from tercet.data.delimited import OPEN, Reading
 from tercet.data.files import find_file
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest
 from tercet.specs import Column, DataSpec
 
 Split = Literal["train", "dev"]

@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tercet.data.columns import find_column, is_name, nearest
+from tercet.data.columns import find_column, is_name
 from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
 from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest
 from tercet.specs import Column
 
 TEXT_COLUMN = "text"

@@ -11,10 +11,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
 from tercet.data.files import find_file, open_bytes
 from tercet.data.labels import parse_number
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 
 FOLDER = "senteval"
 StsSet = Literal["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tercet.data.columns import find_column, shorten
+from tercet.data.columns import find_column
 from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
 from tercet.data.guess import guess_columns
 from tercet.data.kinds import ARROW, as_kind, as_string, as_text, kind_of_value, wider
 from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.files import sha256_of
 from tercet.specs import Column
 

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
 from tercet.data.files import kind_of
 from tercet.data.stream import ID, TextFile
 from tercet.embed.ray_cluster import import_ray
 from tercet.embed.schema import aligned
 from tercet.embed.shared_files import fetched, find_files
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 
 # Small parts balance the load and lose little when a machine dies; a large corpus has larger parts,
 # so that their number stays near this limit.

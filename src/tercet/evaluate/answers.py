@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
+from tercet.errors import shorten
 from tercet.evaluate.calibration import Calibration
 from tercet.evaluate.metrics import Estimate, predicted_classes
 from tercet.evaluate.presentation import SHOWN

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
+from tercet.errors import shorten
 from tercet.evaluate.metrics import Bounds, Estimate
 
 T = TypeVar("T")

@@ -46,7 +46,7 @@ def score_tables(
     from tercet.infer.engine import Engine
 
     scored = {name: specs[name] for name in tables if specs[name].predicts}
-    engine = Engine(network, template, max_tokens, bf16, scalings or {})
+    engine = Engine(network, template, max_tokens, scalings or {}, bf16=bf16)
     metrics: Metrics = {name: {} for name in scored}
     for name, mode, labels, values in _measured_values(engine, tables, scored, rows):
         metrics[name][mode] = metrics_of(scored[name], labels, values)

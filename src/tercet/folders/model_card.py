@@ -34,7 +34,6 @@ class ModelInfo(Spec):
     """Measured on dev."""
     scalings: dict[str, dict[Mode, Scaling]] | None = None
     """By task and mode, how the outputs of calibrated heads are scaled."""
-
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
 
@@ -49,18 +48,14 @@ class ModelInfo(Spec):
         return {part: file for part, file in files.items() if file is not None}
 
     @model_validator(mode="after")
-    def _likes_have_heads(self) -> Self:
+    def _names_have_heads(self) -> Self:
         for name, task in self.tasks.items():
             if task.like is not None:
                 check_like(name, task, self.tasks)
-        return self
-
-    @model_validator(mode="after")
-    def _scalings_have_heads(self) -> Self:
         for name, modes in (self.scalings or {}).items():
-            task = self.tasks.get(name)
+            scaled = self.tasks.get(name)
             for mode in modes:
-                if task is None or task.labels is None or mode not in task.modes:
+                if scaled is None or scaled.labels is None or mode not in scaled.modes:
                     raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
         return self
 
@@ -153,8 +148,7 @@ def _usage(info: ModelInfo) -> str:
         "",
         'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
     ]
-    blocks = ["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)]
-    return "\n\n".join(blocks)
+    return "\n\n".join(["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)])
 
 
 def _code(lines: list[str]) -> str:

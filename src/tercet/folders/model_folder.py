@@ -49,8 +49,17 @@ def is_model_folder(folder: Path) -> bool:
 
 def save_model_folder(folder: Path, parts: Parts) -> None:
     """Write a model folder; an older model folder of that name is replaced."""
+    from tercet.nn.folder import save_encoder, save_tensors
+
+    network, tokenizer, info = parts
     with replace_model_folder(folder) as writing:
-        _write(writing, parts)
+        save_encoder(network.encoder, writing)
+        tokenizer.save(writing)
+        heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
+        save_tensors(heads, writing / HEADS_FILE)
+        write_info(writing / INFO_FILE, info)
+        _write_modules(writing, network, info)
+        write_text(writing / "README.md", model_card(info, config=network.encoder.config))
 
 
 def load_model_folder(folder: Path) -> Parts:
@@ -79,7 +88,9 @@ def check_max_tokens(folder: Path, info: ModelInfo, *, most: int) -> None:
         )
 
 
-def _check_target(folder: Path) -> None:
+@contextmanager
+def replace_model_folder(folder: Path) -> Iterator[Path]:
+    """`replace_folder`, for a new folder, an empty one or an older model folder."""
     if folder.exists() and not folder.is_dir():
         raise TercetError(f"{folder}: is a file; a model is written to a folder.")
     if folder.is_dir() and any(folder.iterdir()) and not is_model_folder(folder):
@@ -87,32 +98,12 @@ def _check_target(folder: Path) -> None:
             f"{folder}: holds other files and is not a model folder, so it is not overwritten; "
             "use a new or an empty folder."
         )
-
-
-@contextmanager
-def replace_model_folder(folder: Path) -> Iterator[Path]:
-    """`replace_folder`, for a new folder, an empty one or an older model folder."""
-    _check_target(folder)
     try:
         with replace_folder(folder) as writing:
             yield writing
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TercetError(f"{folder}: cannot be written: {reason}.") from error
-
-
-def _write(folder: Path, parts: Parts) -> None:
-    from tercet.nn.folder import save_encoder, save_tensors
-
-    network, tokenizer, info = parts
-    save_encoder(network.encoder, folder)
-    tokenizer.save(folder)
-    heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
-    save_tensors(heads, folder / HEADS_FILE)
-    write_info(folder / INFO_FILE, info)
-    _write_modules(folder, network, info)
-    card = model_card(info, config=network.encoder.config)
-    write_text(folder / "README.md", card)
 
 
 def write_info(path: Path, info: ModelInfo) -> None:
@@ -129,13 +120,9 @@ def write_info(path: Path, info: ModelInfo) -> None:
 def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     width = network.encoder.config.width
     # sentence-transformers has no pooler: it gets a dense layer with tanh on cls.
-    pooling = "cls" if info.pooling == "pooler" else info.pooling
-    kinds = [
-        "Transformer",
-        "Pooling",
-        *(["Dense"] if info.pooling == "pooler" else []),
-        "Normalize",
-    ]
+    has_pooler = info.pooling == "pooler"
+    pooling = "cls" if has_pooler else info.pooling
+    kinds = ["Transformer", "Pooling", *(["Dense"] if has_pooler else []), "Normalize"]
     paths = ["", *(f"{place}_{kind}" for place, kind in enumerate(kinds[1:], start=1))]
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -156,7 +143,7 @@ def _write_modules(folder: Path, network: Network, info: ModelInfo) -> None:
     settings |= {f"pooling_mode_{key}": pooling == mode for key, mode in modes.items()}
     settings["pooling_mode_mean_sqrt_len_tokens"] = False
     write_json(folder / "1_Pooling" / "config.json", settings)
-    if info.pooling == "pooler":
+    if has_pooler:
         _write_pooler(folder / "2_Dense", network, width=width)
 
 
@@ -175,10 +162,7 @@ def _write_pooler(folder: Path, network: Network, *, width: int) -> None:
             "activation_function": "torch.nn.modules.activation.Tanh",
         },
     )
-    weights = {
-        "linear.weight": _stored(pooler.dense.weight),
-        "linear.bias": _stored(pooler.dense.bias),
-    }
+    weights = {f"linear.{name}": _stored(part) for name, part in pooler.dense.named_parameters()}
     save_tensors(weights, folder / "model.safetensors")
 
 

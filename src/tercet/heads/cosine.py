@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 
-from tercet.errors import TercetError
 from tercet.heads import onnx
 from tercet.nn.cosine import cosine
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
 
 
 class CosineHead(nn.Module):
@@ -25,10 +19,6 @@ class CosineHead(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if outputs != 1:
-            raise TercetError(
-                f"a `cosine` head gives one number, and its objective needs {outputs}"
-            )
         self.projection = (
             nn.Linear(width, projection_width or width) if projection else nn.Identity()
         )
@@ -39,7 +29,7 @@ class CosineHead(nn.Module):
         u, v = (self.projection(self.dropout(vectors)) for vectors in (u, v))
         return cosine(u, v).unsqueeze(-1)
 
-    def to_onnx(self, graph: Graph, u: str, v: str) -> str:
+    def to_onnx(self, graph: onnx.Graph, u: str, v: str) -> str:
         if isinstance(self.projection, nn.Linear):
             u, v = (onnx.linear(graph, self.projection, vectors) for vectors in (u, v))
         return onnx.cosine(graph, u, v)

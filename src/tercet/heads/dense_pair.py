@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from tercet.heads import onnx
-from tercet.heads.activations import activation_of
-from tercet.heads.shared import SharedForward, SharedGraph, identity
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
+from tercet.heads.shared import ACTIVATIONS, SharedForward, SharedGraph, identity
 
 
 class DensePairHead(nn.Module):
@@ -39,8 +33,7 @@ class DensePairHead(nn.Module):
         with torch.no_grad():
             self.final.weight.copy_(torch.eye(outputs).repeat(1, branches))
             self.final.bias.zero_()
-        self.activation_name = activation
-        self.activation = identity if activation is None else activation_of(activation)
+        self.activation = activation
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ab: Tensor, ba: Tensor, shared: SharedForward = identity) -> Tensor:
@@ -49,15 +42,20 @@ class DensePairHead(nn.Module):
         inputs = [ab, ba, ab - ba] if self.difference else [ab, ba]
         branches = zip(self.branches, inputs, strict=True)
         results = [layer(self.dropout(part)) for layer, part in branches]
-        outputs: Tensor = self.final(self.activation(torch.cat(results, dim=-1)))
+        joined = torch.cat(results, dim=-1)
+        if self.activation is not None:
+            joined = ACTIVATIONS[self.activation](joined)
+        outputs: Tensor = self.final(joined)
         return outputs
 
-    def to_onnx(self, graph: Graph, ab: str, ba: str, *, shared: SharedGraph = identity) -> str:
+    def to_onnx(
+        self, graph: onnx.Graph, ab: str, ba: str, *, shared: SharedGraph = identity
+    ) -> str:
         ab, ba = shared(ab), shared(ba)
         inputs = [ab, ba] + ([graph.add("Sub", ab, ba)] if self.difference else [])
         branches = zip(self.branches, inputs, strict=True)
         results = [onnx.linear(graph, layer, part) for layer, part in branches]
         joined = graph.add("Concat", *results, axis=1)
-        if self.activation_name is not None:
-            joined = graph.activation(self.activation_name, joined)
+        if self.activation is not None:
+            joined = graph.activation(self.activation, joined)
         return onnx.linear(graph, self.final, joined)

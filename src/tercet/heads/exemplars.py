@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from tercet.errors import TercetError
+from tercet.heads import onnx
 from tercet.nn.cosine import cosine_matrix, unit
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
 
 _EMPTY = -1.0
 
@@ -44,7 +40,7 @@ class Exemplars(nn.Module):
         """vectors [n, width] -> fp32 [n, count]; 0 at empty places"""
         return cosine_matrix(vectors, self.vectors)
 
-    def cosines_to_onnx(self, graph: Graph, vectors: str) -> str:
+    def cosines_to_onnx(self, graph: onnx.Graph, vectors: str) -> str:
         stored = unit(self.vectors).cpu().numpy()
         return graph.add("MatMul", graph.unit(vectors), graph.constant(stored.T))
 
@@ -75,7 +71,7 @@ class ExemplarHead(StoresExemplars):
         outputs: Tensor = self.final(torch.cat([self.exemplars.cosines(vectors), labels], dim=1))
         return outputs
 
-    def to_onnx(self, graph: Graph, vectors: str) -> str:
+    def to_onnx(self, graph: onnx.Graph, vectors: str) -> str:
         # The labels are the same for all rows: their part is added to the bias.
         weight, bias = (part.detach().float().cpu().numpy() for part in self.final.parameters())
         labels = self.exemplars.labels.clamp(min=0.0).cpu().numpy()

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tercet.errors import TercetError
 from tercet.heads import onnx
 from tercet.heads.mlp import MlpHead
 from tercet.heads.shared import SharedForward, SharedGraph, identity
 from tercet.nn.cosine import cosine
 from tercet.specs.heads import FeatureHeadSpec
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
 
 FEATURES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "u": lambda u, v: u,
@@ -26,7 +22,7 @@ FEATURES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "dot": lambda u, v: (u * v).sum(dim=-1, keepdim=True),
     "cosine": lambda u, v: cosine(u, v).unsqueeze(-1).to(u.dtype),
 }
-ONNX_FEATURES: dict[str, Callable[[Graph, str, str], str]] = {
+ONNX_FEATURES: dict[str, Callable[[onnx.Graph, str, str], str]] = {
     "u": lambda graph, u, v: u,
     "v": lambda graph, u, v: v,
     "absdiff": lambda graph, u, v: graph.add("Abs", graph.add("Sub", u, v)),
@@ -37,33 +33,12 @@ ONNX_FEATURES: dict[str, Callable[[Graph, str, str], str]] = {
 
 
 class FeatureHead(nn.Module):
-    def __init__(
-        self,
-        *,
-        width: int,
-        outputs: int,
-        features: Sequence[str],
-        hidden: Sequence[int] = (),
-        activation: str = "relu",
-        dropout: float = 0.1,
-        shared: int | None = None,
-    ) -> None:
+    def __init__(self, *, width: int, features: Sequence[str], **options: Any) -> None:
+        """options: those of `MlpHead`"""
         super().__init__()
-        if not features:
-            raise TercetError(f"`features` is empty: name one or more of {', '.join(FEATURES)}")
-        for name in features:
-            if name not in FEATURES:
-                raise TercetError(f"feature {name!r} is unknown: use {', '.join(FEATURES)}")
         self.features = list(features)
         spec = FeatureHeadSpec.model_validate({"features": self.features})
-        self.mlp = MlpHead(
-            width=spec.input_width(width),
-            outputs=outputs,
-            hidden=hidden,
-            activation=activation,
-            dropout=dropout,
-            shared=shared,
-        )
+        self.mlp = MlpHead(width=spec.input_width(width), **options)
 
     def forward(self, u: Tensor, v: Tensor, shared: SharedForward = identity) -> Tensor:
         """u [n, width], v [n, width] -> [n, outputs]"""
@@ -71,6 +46,6 @@ class FeatureHead(nn.Module):
         outputs: Tensor = self.mlp(features, shared)
         return outputs
 
-    def to_onnx(self, graph: Graph, u: str, v: str, *, shared: SharedGraph = identity) -> str:
+    def to_onnx(self, graph: onnx.Graph, u: str, v: str, *, shared: SharedGraph = identity) -> str:
         features = [ONNX_FEATURES[name](graph, u, v) for name in self.features]
         return self.mlp.to_onnx(graph, graph.add("Concat", *features, axis=1), shared=shared)

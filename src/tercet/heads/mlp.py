@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from tercet.heads import onnx
-from tercet.heads.activations import activation_of
-from tercet.heads.shared import SharedForward, SharedGraph, identity
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
+from tercet.heads.shared import ACTIVATIONS, SharedForward, SharedGraph, identity
 
 
 class MlpHead(nn.Module):
@@ -30,8 +25,7 @@ class MlpHead(nn.Module):
         super().__init__()
         widths = [shared or width, *hidden, outputs]
         self.layers = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
-        self.activation_name = activation
-        self.activation = activation_of(activation)
+        self.activation = activation
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vectors: Tensor, shared: SharedForward = identity) -> Tensor:
@@ -39,14 +33,14 @@ class MlpHead(nn.Module):
         vectors = shared(vectors)
         for index, layer in enumerate(self.layers):
             if index > 0:
-                vectors = self.activation(vectors)
+                vectors = ACTIVATIONS[self.activation](vectors)
             vectors = layer(self.dropout(vectors))
         return vectors
 
-    def to_onnx(self, graph: Graph, vectors: str, *, shared: SharedGraph = identity) -> str:
+    def to_onnx(self, graph: onnx.Graph, vectors: str, *, shared: SharedGraph = identity) -> str:
         vectors = shared(vectors)
         for index, layer in enumerate(self.layers):
             if index > 0:
-                vectors = graph.activation(self.activation_name, vectors)
+                vectors = graph.activation(self.activation, vectors)
             vectors = onnx.linear(graph, layer, vectors)
         return vectors

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
+from tercet.heads import onnx
 from tercet.heads.exemplars import StoresExemplars
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
 
 # A training sentence is its own nearest: an exemplar this near is taken for the sentence itself.
 _ITSELF = 1.0 - 1e-4
@@ -39,7 +35,7 @@ class NearestHead(StoresExemplars):
         ]
         return self.scale * torch.stack(nearest, dim=1)
 
-    def to_onnx(self, graph: Graph, vectors: str) -> str:
+    def to_onnx(self, graph: onnx.Graph, vectors: str) -> str:
         cosines = self.exemplars.cosines_to_onnx(graph, vectors)
         labels = self.exemplars.labels.cpu().numpy()
         nearest = []

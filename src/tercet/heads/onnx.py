@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
+    from tercet.nn.onnx.graph import Graph as Graph
 
 
 def linear(graph: Graph, layer: nn.Module, vectors: str) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tercet.heads import onnx
-from tercet.heads.activations import activation_of
-
-if TYPE_CHECKING:
-    from tercet.nn.onnx.graph import Graph
 
 T = TypeVar("T")
 SharedForward = Callable[[Tensor], Tensor]
 """Shared layers: what a head reads [n, width] to what its own layers read."""
 SharedGraph = Callable[[str], str]
 """The same in an ONNX graph, from value to value."""
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "tanh": torch.tanh,
+    "gelu": functional.gelu,
+}
 
 
 def identity(value: T) -> T:
@@ -35,17 +38,16 @@ class SharedLayers(nn.Module):
         widths = [width, *hidden]
         self.width = width
         self.layers = nn.ModuleList(map(nn.Linear, widths[:-1], widths[1:]))
-        self.activation_name = activation
-        self.activation = activation_of(activation)
+        self.activation = activation
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """vectors [n, width] -> [n, hidden[-1]]"""
         for layer in self.layers:
-            vectors = self.activation(layer(self.dropout(vectors)))
+            vectors = ACTIVATIONS[self.activation](layer(self.dropout(vectors)))
         return vectors
 
-    def to_onnx(self, graph: Graph, vectors: str) -> str:
+    def to_onnx(self, graph: onnx.Graph, vectors: str) -> str:
         for layer in self.layers:
-            vectors = graph.activation(self.activation_name, onnx.linear(graph, layer, vectors))
+            vectors = graph.activation(self.activation, onnx.linear(graph, layer, vectors))
         return vectors

@@ -7,34 +7,44 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tercet.infer.batches import Rows, pair_lengths, single_lengths
-from tercet.progress import Progress
+from tercet.infer.batches import Rows, token_counts
+from tercet.network.onnx_network import OnnxNetwork
+from tercet.progress import Progress, silent
 from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
+if TYPE_CHECKING:
+    from tercet.network.network import Network
+
 Buffer = bytes | memoryview
+Columns = Sequence[Pieces]
+"""The texts (single), or the first and the second texts (bi, cross)."""
 # Rows per call of a head on stored vectors.
 HEAD_ROWS = 8192
 
 
+@dataclass(frozen=True, slots=True)
 class BaseEngine(ABC):
     """A network with what it needs to read word pieces.
 
     scalings: by task and mode, how a head's outputs are calibrated
     """
 
+    network: Network | OnnxNetwork
     template: Template
     max_tokens: int
-    scalings: Scalings
+    scalings: Scalings = field(default_factory=dict)
 
     @property
-    @abstractmethod
     def tasks(self) -> Mapping[str, TaskSpec]:
         """The tasks of the network, by name."""
+        return self.network.tasks
 
     @property
     @abstractmethod
@@ -59,13 +69,11 @@ class BaseEngine(ABC):
         """The head's outputs [n, outputs] for the vectors that it reads, each [n, width]."""
 
     @abstractmethod
-    def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
+    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
         """The vectors of the texts, or joined pairs, at `rows`: float32 [n, width]."""
 
     @abstractmethod
-    def _outputs(
-        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
-    ) -> Floats:
+    def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         """Outputs of the head of a task, modes single and cross: float32 [n, outputs]."""
 
     def reads_vectors(self, task: str, mode: Mode) -> bool:
@@ -96,30 +104,22 @@ class BaseEngine(ABC):
         return self.tasks[task].predict(mode, scaled)
 
     def vectors(
-        self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress | None = None
+        self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress = silent
     ) -> Floats:
         """The vector of every text, or of the texts at `rows`, as pooled: float32 [n, width]."""
         chosen = np.arange(len(pieces)) if rows is None else rows
         return self._vectors([pieces], chosen, progress)
 
     def joint_vectors(
-        self, first: Pieces, second: Pieces, *, progress: Progress | None = None
+        self, first: Pieces, second: Pieces, *, progress: Progress = silent
     ) -> Floats:
         """The vector of every pair, encoded jointly, as pooled: float32 [n, width]."""
         return self._vectors([first, second], np.arange(len(first)), progress)
 
     def outputs(
-        self,
-        task: str,
-        mode: Mode,
-        columns: Sequence[Pieces],
-        *,
-        progress: Progress | None = None,
+        self, task: str, mode: Mode, columns: Columns, *, progress: Progress = silent
     ) -> Floats:
-        """The head's outputs for every row, float32 [n, outputs].
-
-        columns: the texts (single), or the first and the second texts (bi, cross)
-        """
+        """The head's outputs for every row, float32 [n, outputs]."""
         if mode != "bi":
             return self._outputs(task, mode, columns, progress)
         texts = Pieces.concat(columns)
@@ -129,23 +129,15 @@ class BaseEngine(ABC):
         return self.apply_head(task, "bi", vectors, np.split(places, 2))
 
     def predictions(
-        self,
-        task: str,
-        mode: Mode,
-        columns: Sequence[Pieces],
-        *,
-        progress: Progress | None = None,
+        self, task: str, mode: Mode, columns: Columns, *, progress: Progress = silent
     ) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
         return self.predict(task, mode, self.outputs(task, mode, columns, progress=progress))
 
-    def _lengths(self, columns: Sequence[Pieces]) -> Rows:
-        if len(columns) == 1:
-            return single_lengths(columns[0], template=self.template, max_tokens=self.max_tokens)
-        first, second = columns
-        return pair_lengths(first, second, template=self.template, max_tokens=self.max_tokens)
+    def _lengths(self, columns: Columns) -> Rows:
+        return token_counts(columns, template=self.template, max_tokens=self.max_tokens)
 
-    def _tokens(self, columns: Sequence[Pieces], rows: Rows) -> Tokens:
+    def _tokens(self, columns: Columns, rows: Rows) -> Tokens:
         if len(columns) == 1:
             return self.template.single(columns[0], rows, max_tokens=self.max_tokens)
         first, second = columns

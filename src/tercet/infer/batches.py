@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.text.template import Slot, Template
+from tercet.text.template import Template, special_count
 from tercet.text.tokens import Pieces
 
 Rows = NDArray[np.int64]
@@ -53,20 +55,8 @@ def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
     return row_batches
 
 
-def single_lengths(pieces: Pieces, *, template: Template, max_tokens: int) -> Rows:
-    """Tokens of each text, special ones included, int64 [n]."""
-    lengths: Rows = pieces.held + special(template.single_slots)
-    lengths[lengths > max_tokens] = max_tokens
-    return lengths
-
-
-def pair_lengths(first: Pieces, second: Pieces, *, template: Template, max_tokens: int) -> Rows:
-    """Tokens of each joined pair, special ones included, int64 [n]."""
-    lengths: Rows = first.held + second.held + special(template.pair_slots)
-    lengths[lengths > max_tokens] = max_tokens
-    return lengths
-
-
-def special(slots: tuple[Slot, ...]) -> int:
-    """Special tokens of a row."""
-    return sum(slot.text is None for slot in slots)
+def token_counts(columns: Sequence[Pieces], *, template: Template, max_tokens: int) -> Rows:
+    """Tokens of each text, or of each joined pair, special ones included, int64 [n]."""
+    special = special_count(template.single_slots if len(columns) == 1 else template.pair_slots)
+    counts: Rows = np.minimum(sum(pieces.held for pieces in columns) + special, max_tokens)
+    return counts

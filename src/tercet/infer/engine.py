@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tercet.infer.base import BaseEngine, Buffer
+from tercet.infer.base import BaseEngine, Buffer, Columns
 from tercet.infer.batches import Rows, batches
 from tercet.infer.workers import in_parallel
 from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.progress import Progress
-from tercet.specs import Floats, Mode, Scalings, TaskSpec
-from tercet.text.template import Template
-from tercet.text.tokens import Pieces, Tokens
+from tercet.specs import Floats, Mode
+from tercet.text.tokens import Tokens
 
 # Tokens per batch: on CPUs larger ones exceed the cache, on a GPU smaller ones leave it idle.
 CPU_BUDGET, LEAST = 768, 128
 CUDA_BUDGET = 65_536
+
+MakeTokens = Callable[[Rows], Tokens]
+Encode = Callable[[DeviceTokens], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +33,10 @@ class Engine(BaseEngine):
     """A torch network with what it needs to read word pieces.
 
     bf16: autocast; the weights keep their precision
-    scalings: by task and mode, how a head's outputs are calibrated
     """
 
     network: Network
-    template: Template
-    max_tokens: int
     bf16: bool = False
-    scalings: Scalings = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -60,10 +59,6 @@ class Engine(BaseEngine):
             "threads": torch.get_num_threads(),
         }
 
-    @property
-    def tasks(self) -> Mapping[str, TaskSpec]:
-        return self.network.tasks
-
     def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
         head = self.network.head(task, mode)
         with inference(self.network, bf16=False):
@@ -71,36 +66,22 @@ class Engine(BaseEngine):
             outputs: Floats = head(*inputs).float().cpu().numpy()
         return outputs
 
-    def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
-        return self._run(
-            self._lengths(columns)[rows],
-            lambda batch: self._tokens(columns, rows[batch]),
-            self.network.vectors,
-            width=self.width,
-            progress=progress,
-        )
+    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
+        return self._run(self.network.vectors, columns, rows, self.width, progress)
 
-    def _outputs(
-        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
-    ) -> Floats:
-        return self._run(
-            self._lengths(columns),
-            lambda rows: self._tokens(columns, rows),
-            lambda tokens: self.network.outputs(task, mode, tokens),
-            width=self.output_width(task, mode),
-            progress=progress,
-        )
+    def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
+        outputs, every = partial(self.network.outputs, task, mode), np.arange(len(columns[0]))
+        return self._run(outputs, columns, every, self.output_width(task, mode), progress)
 
     def _run(
-        self,
-        lengths: Rows,
-        make_tokens: Callable[[Rows], Tokens],
-        call: Callable[[DeviceTokens], Tensor],
-        *,
-        width: int,
-        progress: Progress | None,
+        self, encode: Encode, columns: Columns, rows: Rows, width: int, progress: Progress
     ) -> Floats:
-        """The results of `call` for every row, float32 [n, width], batched by `lengths` [n]."""
+        """What `encode` gives for the texts, or joined pairs, at `rows`: float32 [n, width]."""
+        lengths = self._lengths(columns)[rows]
+
+        def make_tokens(batch: Rows) -> Tokens:
+            return self._tokens(columns, rows[batch])
+
         device = self.network.device
         threads = torch.get_num_threads() if device.type == "cpu" else 1
         budget = min(max(int(lengths.sum()) // threads, LEAST), budget_of(device))
@@ -109,21 +90,17 @@ class Engine(BaseEngine):
         done = 0
         with inference(self.network, bf16=self.bf16):
             if threads > 1 and len(row_batches) > 1:
-                encoded = self._in_parallel(row_batches, make_tokens, call, threads=threads)
+                encoded = self._in_parallel(row_batches, make_tokens, encode, threads=threads)
             else:
-                encoded = self._in_sequence(row_batches, make_tokens, call)
-            for rows, result in encoded:
-                results[rows] = result.float().cpu().numpy()
-                done += len(rows)
-                if progress is not None:
-                    progress(done, len(lengths))
+                encoded = self._in_sequence(row_batches, make_tokens, encode)
+            for batch, result in encoded:
+                results[batch] = result.float().cpu().numpy()
+                done += len(batch)
+                progress(done, len(lengths))
         return results
 
     def _in_sequence(
-        self,
-        row_batches: Sequence[Rows],
-        make_tokens: Callable[[Rows], Tokens],
-        call: Callable[[DeviceTokens], Tensor],
+        self, row_batches: Sequence[Rows], make_tokens: MakeTokens, encode: Encode
     ) -> Iterator[tuple[Rows, Tensor]]:
         waiting: tuple[Rows, Tensor] | None = None
         for rows in row_batches:
@@ -131,26 +108,21 @@ class Engine(BaseEngine):
             tokens = make_tokens(rows)
             if waiting is not None:
                 yield waiting
-            waiting = rows, call(DeviceTokens.from_host(tokens, self.network.device))
+            waiting = rows, encode(DeviceTokens.from_host(tokens, self.network.device))
         if waiting is not None:
             yield waiting
 
     def _in_parallel(
-        self,
-        row_batches: Sequence[Rows],
-        make_tokens: Callable[[Rows], Tokens],
-        call: Callable[[DeviceTokens], Tensor],
-        *,
-        threads: int,
+        self, row_batches: Sequence[Rows], make_tokens: MakeTokens, encode: Encode, *, threads: int
     ) -> Iterator[tuple[Rows, Tensor]]:
         """One batch per core at a time: cores that share a batch wait for each other."""
 
-        def encode(rows: Rows) -> tuple[Rows, Tensor]:
+        def work(rows: Rows) -> tuple[Rows, Tensor]:
             tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
             with computing(self.network.device, bf16=self.bf16):
-                return rows, call(tokens)
+                return rows, encode(tokens)
 
-        results = in_parallel(encode, row_batches, threads=threads, initialise=_use_one_thread)
+        results = in_parallel(work, row_batches, threads=threads, initialise=_use_one_thread)
         # Threads that start later should use as many as this one, not what a worker set.
         torch.set_num_threads(threads)
         yield from results

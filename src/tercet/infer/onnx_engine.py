@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tercet.cores import threads
-from tercet.infer.base import BaseEngine, Buffer
-from tercet.infer.batches import Rows, even_batches, special
+from tercet.infer.base import BaseEngine, Buffer, Columns
+from tercet.infer.batches import Rows, even_batches
 from tercet.infer.workers import in_parallel
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.progress import Progress
-from tercet.specs import Floats, Mode, Scalings, TaskSpec
-from tercet.text.template import Template, longest_first
+from tercet.specs import Floats, Mode
+from tercet.text.template import longest_first, special_count
 from tercet.text.tokens import Pieces, Tokens
 
 # Tokens per batch: larger ones exceed a core's cache, smaller ones leave its units idle.
@@ -24,15 +24,9 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class OnnxEngine(BaseEngine):
-    """A network in ONNX Runtime with what it needs to read word pieces.
-
-    scalings: by task and mode, how a head's outputs are calibrated
-    """
+    """A network in ONNX Runtime with what it needs to read word pieces."""
 
     network: OnnxNetwork
-    template: Template
-    max_tokens: int
-    scalings: Scalings = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -50,14 +44,10 @@ class OnnxEngine(BaseEngine):
     def machine(self) -> dict[str, str | int | None]:
         return {"device": "cpu", "gpu": None, "threads": threads()}
 
-    @property
-    def tasks(self) -> Mapping[str, TaskSpec]:
-        return self.network.tasks
-
     def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
         return self.network.head(task, mode, *vectors)
 
-    def _vectors(self, columns: Sequence[Pieces], rows: Rows, progress: Progress | None) -> Floats:
+    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
         lengths = self._lengths(columns)[rows]
         results = np.empty((len(rows), self.width), np.float32)
 
@@ -70,28 +60,24 @@ class OnnxEngine(BaseEngine):
         done = 0
         for count in self._each(encode, even_batches(lengths, budget=budget)):
             done += count
-            if progress is not None:
-                progress(done, len(rows))
+            progress(done, len(rows))
         return results
 
-    def _outputs(
-        self, task: str, mode: Mode, columns: Sequence[Pieces], progress: Progress | None
-    ) -> Floats:
+    def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         every = np.arange(len(columns[0]))
         if self.reads_vectors(task, mode):
             vectors = self._vectors(columns, every, progress)
             return self.apply_head(task, mode, vectors, [every])
-        forward, backward = _halves(progress)
         orders = [
-            self._vectors(columns, every, forward),
-            self._vectors(self._swapped(*columns), every, backward),
+            self._vectors(columns, every, _half(progress, first=True)),
+            self._vectors(self._swapped(*columns), every, _half(progress, first=False)),
         ]
         vectors = np.concatenate(orders)
         return self.apply_head(task, mode, vectors, [every, every + len(every)])
 
     def _swapped(self, first: Pieces, second: Pieces) -> list[Pieces]:
         """The pairs in the other order, each side truncated as in the original order."""
-        room = self.max_tokens - special(self.template.pair_slots)
+        room = self.max_tokens - special_count(self.template.pair_slots)
         kept_lengths = longest_first(first.lengths, second.lengths, room=room)
         return [
             replace(side, lengths=np.minimum(kept, side.held))
@@ -101,9 +87,8 @@ class OnnxEngine(BaseEngine):
     def _each(self, encode: Callable[[Rows], int], row_batches: Sequence[Rows]) -> Iterator[int]:
         """Encode every batch; a single one needs no other thread."""
         if len(row_batches) <= 1 or threads() == 1:
-            yield from map(encode, row_batches)
-            return
-        yield from in_parallel(encode, row_batches, threads=threads())
+            return map(encode, row_batches)
+        return in_parallel(encode, row_batches, threads=threads())
 
 
 def rectangle(tokens: Tokens) -> tuple[Rows, Rows, Rows]:
@@ -119,15 +104,11 @@ def rectangle(tokens: Tokens) -> tuple[Rows, Rows, Rows]:
     return ids, types, lengths
 
 
-def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None]:
-    """One progress for two passes over the same rows."""
-    if progress is None:
-        return None, None
+def _half(progress: Progress, *, first: bool) -> Progress:
+    """The progress of the first or the second of two passes over the same rows."""
 
-    def forward(done: int, total: int | None = None, *, note: str = "") -> None:
-        progress(done // 2, total, note=note)
+    def report(done: int, total: int | None = None, *, note: str = "") -> None:
+        before = 0 if first else total or done
+        progress((before + done) // 2, total, note=note)
 
-    def backward(done: int, total: int | None = None, *, note: str = "") -> None:
-        progress(((total or done) + done) // 2, total, note=note)
-
-    return forward, backward
+    return report

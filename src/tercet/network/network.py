@@ -61,7 +61,8 @@ class Network(nn.Module):
     def _add_mode(self, name: str, mode: Mode, spec: ModeSpec, task: TaskSpec) -> None:
         objective = spec.objective
         if objective.predicts:
-            self.objectives[name, mode] = build_objective(spec, task)
+            labels = {"classes": task.label_space.classes, "label_range": task.range}
+            self.objectives[name, mode] = objective.build(**labels)
             if task.like is None:
                 self.heads_of(name)[mode] = self._build_head(spec, outputs=task.outputs(mode))
         elif objective.contrastive:
@@ -140,11 +141,7 @@ class Network(nn.Module):
 
     def load_head_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Load what `head_state` returned."""
-        shared = {
-            name.removeprefix("shared/"): value
-            for name, value in tensors.items()
-            if name.startswith("shared/")
-        }
+        shared = {k.removeprefix("shared/"): v for k, v in tensors.items() if "/" in k}
         self.shared.load_state_dict(shared)
         self.heads.load_state_dict({k: v for k, v in tensors.items() if "/" not in k})
 
@@ -186,12 +183,3 @@ class Network(nn.Module):
         hidden = self.encoder(tokens).index_select(0, places)
         logits: Tensor = self.shared[MASKED_WORDS](hidden, self.encoder.embeddings.words.weight)
         return logits
-
-
-def build_objective(spec: ModeSpec, task: TaskSpec) -> PredictiveObjective:
-    """The objective of a head, made for the task's classes or range of grades."""
-    labels = task.label_space
-    objective: PredictiveObjective = spec.objective.build(
-        classes=labels.classes, label_range=labels.range
-    )
-    return objective

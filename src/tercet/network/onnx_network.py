@@ -31,8 +31,7 @@ class OnnxNetwork:
         self._heads: dict[tuple[str, Mode], Any] = {}
         self._knows_types = any(value.name == "types" for value in self._encoder.get_inputs())
         for name, mode in exported_heads(tasks):
-            if not head_file(folder, name, mode).is_file():
-                path = head_file(folder, name, mode)
+            if not (path := head_file(folder, name, mode)).is_file():
                 raise TercetError(f"{path}: is missing from this model folder.")
 
     @property
@@ -62,8 +61,7 @@ class OnnxNetwork:
         feeds = {"ids": ids, "lengths": lengths}
         if self._knows_types:
             feeds["types"] = types
-        (result,) = self._encoder.run(["vectors"], feeds)
-        vectors: Floats = result
+        vectors: Floats = self._encoder.run(["vectors"], feeds)[0]
         return vectors
 
     def head(self, task: str, mode: Mode, *vectors: Floats) -> Floats:
@@ -72,8 +70,7 @@ class OnnxNetwork:
             self._heads[task, mode] = _open(head_file(self.folder, task, mode))
         session = self._heads[task, mode]
         names = [value.name for value in session.get_inputs()]
-        (result,) = session.run(None, dict(zip(names, vectors, strict=True)))
-        outputs: Floats = result
+        outputs: Floats = session.run(None, dict(zip(names, vectors, strict=True)))[0]
         return outputs
 
     def _property(self, name: str) -> int:
@@ -120,8 +117,5 @@ def _open(path: Path) -> Any:
         *(state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.InvalidArgument),
         *(state.NotImplemented, state.RuntimeException),
     ) as error:
-        raise TercetError(f"{path}: cannot be read as an ONNX model: {_short(error)}") from error
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
+        raise TercetError(f"{path}: cannot be read as an ONNX model: {reason}") from error

@@ -135,14 +135,13 @@ class PackedTokens:
     def pack(cls, tokens: Tokens, plan: HostPlan, *, used: int, pinned: bool) -> PackedTokens:
         """Copy tokens and plan into one buffer; the first `used` rows are read."""
         arrays = _arrays(tokens, plan)
-        buffer = torch.empty(
-            sum(map(_padded_size, arrays.values())), dtype=torch.uint8, pin_memory=pinned
-        )
+        size = sum(_aligned(array.nbytes) for array in arrays.values())
+        buffer = torch.empty(size, dtype=torch.uint8, pin_memory=pinned)
         start = 0
         for array in arrays.values():
             flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             buffer[start : start + array.nbytes].numpy()[:] = flat
-            start += _padded_size(array)
+            start += _aligned(array.nbytes)
         return cls(
             buffer=buffer,
             parts=tuple((n, _TORCH_TYPES[a.dtype.name], a.shape) for n, a in arrays.items()),
@@ -184,10 +183,6 @@ def _arrays(tokens: Tokens, plan: HostPlan) -> dict[str, NDArray[np.generic]]:
 def _aligned(size: int) -> int:
     """Every part starts at a multiple of 16 bytes, so that it can be viewed as its own type."""
     return -(-size // 16) * 16
-
-
-def _padded_size(array: NDArray[np.generic]) -> int:
-    return _aligned(array.nbytes)
 
 
 _TORCH_TYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}

@@ -36,13 +36,7 @@ class Encoder(nn.Module):
         self.embeddings: Embeddings = resolve(architecture.embeddings)(config)
         layer = resolve(architecture.layer)
         self.layers = nn.ModuleList(layer(config) for _ in range(config.layers))
-        self.relative_bias = (
-            RelativeBias(
-                buckets=config.relative_buckets, heads=config.heads, positions=config.positions
-            )
-            if config.relative_buckets
-            else None
-        )
+        self.relative_bias = RelativeBias(config) if config.relative_buckets else None
         self.pooler = Pooler(config.width) if config.pooler else None
         self.apply(initialise)
         self._replaced: Callable[[DeviceTokens], Tensor | None] | None = None
@@ -152,7 +146,10 @@ class FeedForward(nn.Module):
 
     def neurons(self, hidden: Tensor) -> Tensor:
         """The activated neurons: [total, width] -> [total, feed_forward]."""
-        return _activate(self.expand.forward(hidden), self.activation)
+        expanded = self.expand.forward(hidden)
+        if self.activation == "relu":
+            return F.relu(expanded)
+        return F.gelu(expanded, approximate="tanh" if self.activation == "gelu_new" else "none")
 
 
 class Pooler(nn.Module):
@@ -164,12 +161,6 @@ class Pooler(nn.Module):
 
     def forward(self, first: Tensor) -> Tensor:
         return torch.tanh(self.dense(first))
-
-
-def _activate(hidden: Tensor, activation: Activation) -> Tensor:
-    if activation == "relu":
-        return F.relu(hidden)
-    return F.gelu(hidden, approximate="tanh" if activation == "gelu_new" else "none")
 
 
 def initialise(module: nn.Module) -> None:

@@ -29,7 +29,8 @@ def load_encoder(
     """Load an encoder as float32, in training mode; None takes a rate from config.json."""
     if not folder.is_dir():
         raise TercetError(f"{folder} is not a folder; an encoder is loaded from a folder")
-    config = read_config(folder).with_dropout(dropout=dropout, attention_dropout=attention_dropout)
+    rates = {"dropout": dropout, "attention_dropout": attention_dropout}
+    config = read_config(folder).replace(**{k: v for k, v in rates.items() if v is not None})
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
     config = config.replace(pooler=any(name.startswith("pooler.") for name in names))

@@ -38,7 +38,8 @@ def exact_blocks(lengths: NDArray[np.int64]) -> HostPlan:
         counts = np.diff(np.append(runs, len(lengths)))
         return HostPlan(_shapes(counts, lengths[runs]), {})
     by_length = np.argsort(lengths, kind="stable")
-    order = _token_order(lengths, by_length)
+    starts = np.cumsum(lengths) - lengths
+    order = spans(starts[by_length], lengths[by_length])
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     return HostPlan(_shapes(counts, present), {"order": order, "places": places})
@@ -74,10 +75,9 @@ def padded_blocks(lengths: NDArray[np.int64]) -> HostPlan:
 
 def one_block(lengths: NDArray[np.int64], *, length: int) -> HostPlan:
     """All rows in one block of a fixed length, so that only `lengths` vary."""
-    starts = np.arange(len(lengths)) * length
+    slots = spans(np.arange(len(lengths)) * length, lengths)
     real = np.arange(length) < lengths[:, None]
-    arrays = {"slots": spans(starts, lengths), "real0": real}
-    return HostPlan([(len(lengths), length)], arrays)
+    return HostPlan([(len(lengths), length)], {"slots": slots, "real0": real})
 
 
 def _padded_length(length: np.int64) -> int:
@@ -86,9 +86,3 @@ def _padded_length(length: np.int64) -> int:
 
 def _shapes(counts: NDArray[np.integer], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(zip(counts.tolist(), lengths.tolist(), strict=True))
-
-
-def _token_order(lengths: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of tokens when whole rows are taken in the order `rows`, int64 [total]."""
-    starts = np.cumsum(lengths) - lengths
-    return spans(starts[rows], lengths[rows])

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from tercet.nn.architectures.record import EncoderConfig
+
 _FARTHEST = 128
 
 
@@ -15,15 +17,14 @@ class RelativeBias(nn.Module):
 
     buckets: Tensor
 
-    def __init__(self, *, buckets: int, heads: int, positions: int) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.table = nn.Embedding(buckets, heads)
+        self.table = nn.Embedding(config.relative_buckets, config.heads)
         # Blocks may be padded to a multiple of 8 beyond the last position.
-        self.farthest = positions + 7
+        self.farthest = config.positions + 7
         distances = torch.arange(-self.farthest, self.farthest + 1, device="cpu")
-        self.register_buffer(
-            "buckets", bucket_of_distance(distances, buckets=buckets), persistent=False
-        )
+        buckets = bucket_of_distance(distances, buckets=config.relative_buckets)
+        self.register_buffer("buckets", buckets, persistent=False)
 
     def forward(self, span: int) -> Tensor:
         """Bias of each token (row) towards each other (column): [heads, span, span]."""

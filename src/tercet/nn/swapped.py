@@ -19,12 +19,8 @@ def swapped(tokens: DeviceTokens, *, separators: int) -> DeviceTokens:
     lengths = tokens.offsets.diff().long()
     first = _first_end(tokens, starts + lengths - 1) - 1
     second = lengths - 2 - separators - first
-    place, a, b, last = (
-        tokens.positions,
-        first[tokens.rows],
-        second[tokens.rows],
-        lengths[tokens.rows] - 1,
-    )
+    place, last = tokens.positions, lengths[tokens.rows] - 1
+    a, b = first[tokens.rows], second[tokens.rows]
     source = torch.where(place <= b, place + a + separators, place + a - b)
     source = torch.where(place > b + separators, place - b - separators, source)
     source = torch.where((place == 0) | (place == last), place, source)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.errors import TercetError
-from tercet.objectives.base import PredictiveObjective, Range
+from tercet.objectives.base import PredictiveObjective
 from tercet.objectives.soft import divergence, symmetric_divergence, two_classes
 
 
 class BinaryCrossEntropy(PredictiveObjective):
     """Sigmoid of one output per row; labels are 0 and 1."""
 
-    def __init__(self, *, classes: int | None = 2, label_range: Range | None = None) -> None:
-        if classes != 2:
-            raise TercetError(
-                f"objective `binary-cross-entropy` needs exactly two classes, not {classes}"
-            )
+    def __init__(self, *, classes: int = 2, label_range: None = None) -> None:
+        """There is nothing to choose."""
 
     def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
         """raw [n, 1], labels [n] -> scalar"""

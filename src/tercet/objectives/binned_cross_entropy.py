@@ -5,22 +5,16 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.errors import TercetError
-from tercet.objectives.base import PredictiveObjective, Range
+from tercet.objectives.base import Range
+from tercet.objectives.grades import GradedObjective
 from tercet.objectives.soft import symmetric_divergence
 
 
-class BinnedCrossEntropy(PredictiveObjective):
+class BinnedCrossEntropy(GradedObjective):
     """Softmax over one output per bin; bins are evenly spaced from the lowest to the highest
     grade, and a label belongs to the nearest."""
 
-    def __init__(
-        self, *, classes: int | None = None, label_range: Range | None, bins: int = 6
-    ) -> None:
-        if label_range is None:
-            raise TercetError(
-                "objective `binned-cross-entropy` needs `range`, the lowest and highest label"
-            )
+    def __init__(self, *, classes: None = None, label_range: Range, bins: int = 6) -> None:
         self._bins = bins
         self._low, self._high = label_range
 
@@ -29,12 +23,6 @@ class BinnedCrossEntropy(PredictiveObjective):
         share = (labels.float() - self._low) / (self._high - self._low)
         bins = (share * (self._bins - 1)).round().long().clamp(0, self._bins - 1)
         return functional.cross_entropy(raw.float(), bins, reduction="sum") / total
-
-    def teacher_loss(
-        self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
-    ) -> Tensor:
-        """raw [n, bins], targets [n, 1]: grades, which have no temperature -> scalar"""
-        return self.loss(raw, targets.squeeze(-1), total=total)
 
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """first, second [n, bins] -> scalar"""

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.errors import TercetError
 from tercet.objectives.base import PredictiveObjective, Range
 from tercet.objectives.soft import divergence, symmetric_divergence
 
@@ -22,13 +21,11 @@ class CrossEntropy(PredictiveObjective):
     def __init__(
         self,
         *,
-        classes: int | None,
+        classes: int,
         label_range: Range | None = None,
         label_smoothing: float = 0.0,
         ordinal: float | None = None,
     ) -> None:
-        if classes is None or classes < 2:
-            raise TercetError(f"objective `cross-entropy` needs two or more classes, not {classes}")
         self._classes = classes
         self._label_smoothing = label_smoothing
         self._ordinal = ordinal

@@ -7,17 +7,16 @@ from abc import abstractmethod
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.errors import TercetError
 from tercet.objectives.base import PredictiveObjective, Range
 
 
-class OneOutput(PredictiveObjective):
-    """One output per row, for a grade; a teacher's grade is a label like any other."""
+class GradedObjective(PredictiveObjective):
+    """Learns grades; a teacher's grade is a label like any other."""
 
     def teacher_loss(
         self, raw: Tensor, targets: Tensor, *, temperature: float, total: int
     ) -> Tensor:
-        """raw [n, 1], targets [n, 1]: grades, which have no temperature -> scalar"""
+        """raw [n, outputs], targets [n, 1]: grades, which have no temperature -> scalar"""
         return self.loss(raw, targets.squeeze(-1), total=total)
 
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
@@ -25,21 +24,16 @@ class OneOutput(PredictiveObjective):
         return functional.mse_loss(first.float(), second.float(), reduction="sum") / total
 
 
-class GradedObjective(OneOutput):
+class DistanceObjective(GradedObjective):
     """Grades are scaled from `label_range` to `targets`; unscaled where targets is None."""
 
     def __init__(
         self,
         *,
-        classes: int | None = None,
+        classes: None = None,
         label_range: Range | None = None,
         targets: Range | None = None,
     ) -> None:
-        if targets is not None and label_range is None:
-            raise TercetError("`targets` needs the task's `range`, the lowest and highest label")
-        for key, limits in (("range", label_range), ("targets", targets)):
-            if limits is not None and not limits[0] < limits[1]:
-                raise TercetError(f"`{key}` {list(limits)} must go from low to high")
         self._slope, self._shift = 1.0, 0.0
         if targets is not None and label_range is not None:
             self._slope = (targets[1] - targets[0]) / (label_range[1] - label_range[0])

@@ -5,20 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.errors import TercetError
 from tercet.objectives.base import Range
-from tercet.objectives.grades import OneOutput
+from tercet.objectives.grades import GradedObjective
 
 
-class Hinge(OneOutput):
+class Hinge(GradedObjective):
     """One output per row, a cosine; grades above the middle of `label_range` count as +1, others
     as -1."""
 
-    def __init__(
-        self, *, classes: int | None = None, label_range: Range | None, margin: float = 1.0
-    ) -> None:
-        if label_range is None:
-            raise TercetError("objective `hinge` needs `range`, the lowest and highest label")
+    def __init__(self, *, classes: None = None, label_range: Range, margin: float = 1.0) -> None:
         self._middle = sum(label_range) / 2.0
         self._margin = margin
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.objectives.grades import GradedObjective
+from tercet.objectives.grades import DistanceObjective
 
 
-class MeanAbsoluteError(GradedObjective):
+class MeanAbsoluteError(DistanceObjective):
     def sum_of_distances(self, values: Tensor, targets: Tensor) -> Tensor:
         return functional.l1_loss(values, targets, reduction="sum")

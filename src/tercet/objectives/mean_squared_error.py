@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.objectives.grades import GradedObjective
+from tercet.objectives.grades import DistanceObjective
 
 
-class MeanSquaredError(GradedObjective):
+class MeanSquaredError(DistanceObjective):
     def sum_of_distances(self, values: Tensor, targets: Tensor) -> Tensor:
         return functional.mse_loss(values, targets, reduction="sum")

@@ -7,11 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tercet.data.columns import nearest, shorten
 from tercet.data.stream import ID, TextFile
 from tercet.embed.schema import aligned
 from tercet.embed.staged import Staged
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest, shorten
 
 Change = Callable[[Any, Staged], int]
 """Changes a dataset by staged rows. Returns the number of changed rows."""

@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tercet.data.columns import shorten
 from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, shorten
 
 ANN_KEY = "tercet.ann"
 FULL, MISSING = "the disk is full", "a file of this index is missing"

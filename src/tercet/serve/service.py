@@ -11,13 +11,14 @@ from typing import cast
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.infer.batches import Rows, pair_lengths, single_lengths, special
+from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.settings import Limits
 from tercet.specs import Mode
+from tercet.text.template import special_count
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
 
@@ -161,12 +162,11 @@ class Service:
         head: HeadRef | None = None,
     ) -> EncodingRequest:
         """One column of texts, or two of pairs that are encoded jointly."""
-        template, joint = self.model.tokenizer.template, len(columns) == 2
-        slots = template.pair_slots if joint else template.single_slots
-        full = np.sum([column.lengths for column in columns], axis=0) + special(slots)
+        template = self.model.tokenizer.template
+        slots = template.pair_slots if len(columns) == 2 else template.single_slots
+        full = np.sum([column.lengths for column in columns], axis=0) + special_count(slots)
         self._check_lengths(full, options, inputs=inputs)
-        cut = pair_lengths if joint else single_lengths
-        lengths = cut(*columns, template=template, max_tokens=self.limits.tokens)
+        lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
         return EncodingRequest(columns, lengths, inputs, head)
 

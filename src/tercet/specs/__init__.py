@@ -51,12 +51,7 @@ from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats
 from tercet.specs.scaling import Scaling, Scalings
 from tercet.specs.schedules import SCHEDULES, ScheduleSpec
-from tercet.specs.stages import (
-    CheckpointSpec,
-    EvaluationSpec,
-    OptimiserSpec,
-    StageSpec,
-)
+from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, StageSpec
 from tercet.specs.surgeries import SURGERIES, Surgery
 from tercet.specs.tasks import ModeSpec, TaskSpec
 from tercet.specs.teacher import TeacherSpec

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 Mode = Literal["single", "bi", "cross"]
 Pooling = Literal["cls", "pooler", "mean", "max"]
@@ -23,7 +23,13 @@ def _rises(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) else value
+
+
 Interval = Annotated[tuple[float, float], AfterValidator(_rises)]
+ONE_OR_MORE = BeforeValidator(_as_list)
+"""A single value stands for a list of one."""
 
 
 class Spec(BaseModel):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tercet.specs.base import Column, Count, Pooling, Share, Spec
+from tercet.specs.base import ONE_OR_MORE, Column, Count, Pooling, Share, Spec
 
 
 class EncoderSpec(Spec):
@@ -61,11 +61,11 @@ class PairsSpec(Spec):
 class DataSpec(Spec):
     layout: str | None = None
     """A known layout (`cs224n-sst`, ...), which provides files, columns and format."""
-    train: list[str] = Field(default_factory=list)
+    train: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list)
     """Training files, relative to the data folder, read in order."""
-    dev: list[str] = Field(default_factory=list)
+    dev: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list)
     """Files that are scored."""
-    texts: list[Column] | None = None
+    texts: Annotated[list[Column] | None, ONE_OR_MORE] = None
     """One, two or three text columns, by name or by number from 1."""
     label: Column | None = None
     """The label column, by name or by number from 1."""
@@ -85,16 +85,6 @@ class DataSpec(Spec):
     """Split the training texts into sentences, each a row without a label."""
     pairs: PairsSpec | None = None
     """Make pairs of the training sentences of all text columns, for a teacher to label."""
-
-    @field_validator("train", "dev", mode="before")
-    @classmethod
-    def _one_is_a_list(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("texts", mode="before")
-    @classmethod
-    def _one_column_is_a_list(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str | int) else value
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

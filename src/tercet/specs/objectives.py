@@ -76,7 +76,6 @@ class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
-
     kind: Literal["cross-entropy"] = "cross-entropy"
     label_smoothing: Share = 0.0
     """How much of a label is spread evenly over all classes."""
@@ -107,7 +106,6 @@ class BinaryCrossEntropySpec(PredictiveSpec):
 
     takes_prior = True
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
-
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
 
     def check(self, labels: LabelSpace) -> None:
@@ -141,7 +139,6 @@ class MeanSquaredErrorSpec(DistanceSpec):
     """The squared distance of one output from the grade."""
 
     implementation = "tercet.objectives.mean_squared_error:MeanSquaredError"
-
     kind: Literal["mean-squared-error"] = "mean-squared-error"
 
 
@@ -150,7 +147,6 @@ class MeanAbsoluteErrorSpec(DistanceSpec):
     """The absolute distance of one output from the grade."""
 
     implementation = "tercet.objectives.mean_absolute_error:MeanAbsoluteError"
-
     kind: Literal["mean-absolute-error"] = "mean-absolute-error"
 
 
@@ -159,7 +155,6 @@ class HingeSpec(GradedSpec):
     """Pairs graded above the middle of the range must score above a margin, others below it."""
 
     implementation = "tercet.objectives.hinge:Hinge"
-
     kind: Literal["hinge"] = "hinge"
     margin: Positive = 1.0
     """How far from 0, on its side, a pair must score."""
@@ -173,7 +168,6 @@ class BinnedCrossEntropySpec(GradedSpec):
     """Cross-entropy over grades sorted into bins; predicts the expected grade."""
 
     implementation = "tercet.objectives.binned_cross_entropy:BinnedCrossEntropy"
-
     kind: Literal["binned-cross-entropy"] = "binned-cross-entropy"
     bins: Annotated[int, Field(ge=2)] = 6
     """Evenly spaced from the lowest to the highest label."""
@@ -192,7 +186,6 @@ class MaskedLanguageModelSpec(ObjectiveSpec):
 
     makes_labels = True
     implementation = "tercet.objectives.masked_language_model:MaskedLanguageModel"
-
     kind: Literal["masked-language-model"] = "masked-language-model"
     share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
     """Share of the words of a sentence that are masked; at least one is."""
@@ -206,7 +199,6 @@ class TeacherVectorsSpec(ObjectiveSpec):
     makes_labels = True
     needs_teacher = True
     implementation = "tercet.objectives.teacher_vectors:TeacherVectors"
-
     kind: Literal["teacher-vectors"] = "teacher-vectors"
     distance: Literal["cosine", "euclidean"] = "cosine"
     """1 - cosine, or the mean square of the differences."""
@@ -217,7 +209,6 @@ class SimCSESpec(ContrastiveSpec):
     """SimCSE: each anchor must find its own positive among all of the batch."""
 
     implementation = "tercet.objectives.simcse:SimCSE"
-
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
 
@@ -227,7 +218,6 @@ class MultipleNegativesRankingSpec(ContrastiveSpec):
     """Multiple negatives ranking: SimCSE's loss with a scale."""
 
     implementation = "tercet.objectives.multiple_negatives_ranking:MultipleNegativesRanking"
-
     kind: Literal["multiple-negatives-ranking"] = "multiple-negatives-ranking"
     scale: Positive = 20.0
 
@@ -237,7 +227,6 @@ class TripletSpec(ContrastiveSpec):
     """The positive must be nearer to the anchor than the negative, by a margin."""
 
     implementation = "tercet.objectives.triplet:Triplet"
-
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"

@@ -6,7 +6,6 @@ package asks for, and is implemented elsewhere, so that recipes are read without
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import Any, ClassVar, TypeVar
 
@@ -34,11 +33,6 @@ class Part(Spec):
     @classmethod
     def kind_name(cls) -> str:
         return str(cls.model_fields["kind"].default)
-
-    @classmethod
-    def describe(cls) -> str:
-        """What it does, for the documentation."""
-        return " ".join((inspect.getdoc(cls) or "").split())
 
 
 def declare(part: P) -> P:

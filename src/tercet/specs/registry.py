@@ -6,12 +6,11 @@ users by `tercet.register`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest
 
 P = TypeVar("P")
 
@@ -55,9 +54,8 @@ class Registry(Generic[P]):
 
     def unknown(self, kind: str) -> str:
         """The sentence for a kind that is not registered."""
-        nearest = difflib.get_close_matches(kind, self._parts, n=1, cutoff=0.6)
-        hint = f" (did you mean `{nearest[0]}`?)" if nearest else ""
-        return f"Unknown {self.sort} `{kind}`{hint}: use one of {', '.join(self._parts)}."
+        hint, known = nearest(kind, self._parts), ", ".join(self._parts)
+        return f"Unknown {self.sort} `{kind}`{hint}: use one of {known}."
 
 
 def resolve(implementation: Any) -> Any:

@@ -14,6 +14,8 @@ from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
+_MODES: tuple[Mode, ...] = ("cross", "bi", "single")
+
 
 class ModeSpec(Spec):
     shared: SharedSpec | None = None
@@ -104,12 +106,7 @@ class TaskSpec(Spec):
     @property
     def modes(self) -> dict[Mode, ModeSpec]:
         """The modes of this task, the most accurate first."""
-        modes: dict[Mode, ModeSpec | None] = {
-            "cross": self.cross,
-            "bi": self.bi,
-            "single": self.single,
-        }
-        return {mode: spec for mode, spec in modes.items() if spec is not None}
+        return {mode: spec for mode in _MODES if (spec := getattr(self, mode)) is not None}
 
     @property
     def label_space(self) -> LabelSpace:
@@ -197,7 +194,8 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
     if mode not in objective.modes:
         fitting = " or ".join(f"`{name}`" for name in objective.modes)
         raise ValueError(f"objective `{kind}` compares separate vectors: use mode {fitting}")
-    if objective.makes_labels and (task.predicts or _count_own_labels(task) > 1):
+    making = sum(spec.objective.makes_labels for spec in task.modes.values())
+    if objective.makes_labels and (task.predicts or making > 1):
         raise ValueError(f"objective `{kind}` must be the only one of a task without labels")
     if objective.needs_teacher and task.teacher is None:
         raise ValueError(f"objective `{kind}` needs a `teacher`")
@@ -214,10 +212,6 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         raise ValueError(f"a `{head.kind}` head gives one number and cannot feed `{kind}`")
     if head.keeps_exemplars and objective.outputs(labels) != labels.classes:
         raise ValueError(f"a head of kind `{head.kind}` needs objective `cross-entropy`")
-
-
-def _count_own_labels(task: TaskSpec) -> int:
-    return sum(spec.objective.makes_labels for spec in task.modes.values())
 
 
 def _check_sources(task: TaskSpec) -> None:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field
 
-from tercet.specs.base import Mode, Positive, Spec
+from tercet.specs.base import ONE_OR_MORE, Mode, Positive, Spec
 
 WHOLE = 1.0
 """The weight of a teacher that replaces labels."""
 
 
 class TeacherSpec(Spec):
-    folder: Annotated[list[str], Field(min_length=1)]
+    folder: Annotated[list[str], Field(min_length=1), ONE_OR_MORE]
     """A model folder, a run folder, or a name of `tercet weights`; the outputs of several are
     averaged."""
     recipe: str | None = None
     """The recipe that trains it; `tercet reproduce --from-scratch` runs it first."""
     task: str | None = None
     """Which of its tasks teaches; default: the one whose heads this task trains."""
-    modes: Annotated[list[Mode], Field(min_length=1)] | None = None
+    modes: Annotated[list[Mode], Field(min_length=1)] | None = Field(
+        None,
+        validation_alias=AliasChoices("modes", "gears"),  # the name in version 0.1
+    )
     """Which of its modes teach, averaged; default: the most accurate."""
     temperature: Positive = 1.0
     """Divides the outputs of classifiers, the teacher's and the student's."""
@@ -37,22 +40,6 @@ class TeacherSpec(Spec):
 
     def without_places(self) -> Self:
         return self.model_copy(update={"folder": self.names})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _older_name(cls, value: Any) -> Any:
-        """Version 0.1 had another name for the key `modes`."""
-        if isinstance(value, dict) and "gears" in value and "modes" not in value:
-            return {
-                **{key: item for key, item in value.items() if key != "gears"},
-                "modes": value["gears"],
-            }
-        return value
-
-    @field_validator("folder", mode="before")
-    @classmethod
-    def _one_is_a_list(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
 
 def _is_place(folder: str) -> bool:

@@ -14,8 +14,7 @@ from tercet.errors import TercetError
 
 # Further files that `transformers` may read; they are copied to saved folders.
 COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
-ROLES = ("cls", "sep", "pad", "mask", "unk")
-# Used if the settings do not name a special token.
+# By role, used if the settings do not name a special token.
 USUAL = {
     "cls": ("[CLS]", "<s>"),
     "sep": ("[SEP]", "</s>"),
@@ -78,7 +77,7 @@ def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Ba
     except UnicodeDecodeError as error:
         raise TercetError(f"{path} is not UTF-8 text: {error}.") from error
     vocabulary = {piece: index for index, piece in enumerate(lines)}
-    names = {role: _name(role, vocabulary, settings) for role in ROLES}
+    names = {role: _name(role, vocabulary, settings) for role in USUAL}
     cls, sep, unknown = names["cls"], names["sep"], names["unk"]
     if cls is None or sep is None or unknown is None:
         raise TercetError(f"{path} must contain the tokens [CLS], [SEP] and [UNK], one per line.")
@@ -120,7 +119,7 @@ def _special(backend: Backend, settings: dict[str, Any]) -> dict[str, str]:
     # The model's own unknown token takes precedence over the settings.
     unknown = getattr(backend.model, "unk_token", None)
     chosen = settings | ({"unk_token": unknown} if unknown else {})
-    names = {role: _name(role, vocabulary, chosen) for role in ROLES}
+    names = {role: _name(role, vocabulary, chosen) for role in USUAL}
     return {role: name for role, name in names.items() if name is not None}
 
 

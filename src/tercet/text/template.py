@@ -109,8 +109,13 @@ def _slots(encoding: Encoding) -> tuple[Slot, ...]:
     return tuple(merged)
 
 
+def special_count(slots: tuple[Slot, ...]) -> int:
+    """Special tokens of a row."""
+    return sum(slot.text is None for slot in slots)
+
+
 def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
-    special = sum(slot.text is None for slot in slots)
+    special = special_count(slots)
     if max_tokens <= special:
         raise TercetError(
             f"max_tokens = {max_tokens} leaves no room for text besides {special} special tokens."
@@ -135,8 +140,8 @@ def _assemble(
     """Fill the slots of every row; `texts`: ids, starts [n] and lengths [n] of each text."""
     if len(texts[0][1]) == 1:
         return _assemble_row(slots, texts, truncated=truncated)
-    special = sum(slot.text is None for slot in slots)
-    totals = sum((lengths for _, _, lengths in texts), start=np.full(len(texts[0][1]), special))
+    special = np.full(len(texts[0][1]), special_count(slots))
+    totals = sum((lengths for _, _, lengths in texts), start=special)
     offsets = offsets_of(totals)
     ids = np.empty(offsets[-1], np.int32)
     types = np.empty(offsets[-1], np.int32)

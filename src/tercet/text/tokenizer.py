@@ -33,9 +33,7 @@ class Tokenizer:
         ids = self._backend.get_vocab(with_added_tokens=True)
         role_ids = {role: ids[name] for role, name in definition.special.items()}
         self.vocabulary = max(ids.values(), default=-1) + 1
-        self.pad_id: int | None = role_ids.get("pad")
         self.mask_id: int | None = role_ids.get("mask")
-        self.unknown_id: int | None = role_ids.get("unk")
         self.template = Template.probe(self._backend)
         added = self._backend.get_added_tokens_decoder()
         self.special_ids = self.template.special_ids.union(
@@ -73,15 +71,6 @@ class Tokenizer:
         """Tokens of n texts, special ones included."""
         return self.template.single(self.pieces(texts, limit=max_tokens), max_tokens=max_tokens)
 
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]], *, max_tokens: int) -> Tokens:
-        """Tokens of n joined pairs, the longer side of a pair cut first."""
-        for index, pair in enumerate(pairs):
-            if not _is_pair(pair):
-                raise TercetError(f"Pair {index} is {pair!r:.80}, not two strings.")
-        first = self.pieces([pair[0] for pair in pairs], limit=max_tokens)
-        second = self.pieces([pair[1] for pair in pairs], limit=max_tokens)
-        return self.template.pair(first, second, max_tokens=max_tokens)
-
     def save(self, folder: Path) -> None:
         """Write tokenizer.json and the further files that `transformers` reads."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,10 +92,6 @@ def _check_texts(texts: Sequence[str]) -> None:
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:

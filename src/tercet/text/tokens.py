@@ -146,11 +146,8 @@ def padded(tokens: Tokens, *, rows: int, total: int, longest: int, filler: int) 
     """
     added, spare = rows - len(tokens), total - len(tokens.ids)
     lengths = np.diff(np.linspace(0, spare, added + 1).astype(np.int64))[::-1]
-    if (
-        added < 0
-        or lengths.sum() != spare
-        or (added and not 1 <= lengths[-1] <= lengths[0] <= longest)
-    ):
+    fits = added <= 0 or 1 <= lengths[-1] <= lengths[0] <= longest
+    if added < 0 or lengths.sum() != spare or not fits:
         raise ValueError(f"{added} rows of 1 to {longest} tokens cannot hold {spare} tokens")
     return Tokens(
         ids=np.concatenate([tokens.ids, np.full(spare, filler, np.int32)]),

@@ -110,8 +110,8 @@ def address(model: Model, index: Index, tmp_path_factory: pytest.TempPathFactory
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = {"--model": folder, "--index": index.folder, "--port": port}
-    told = [str(word) for option in options.items() for word in option]
-    command = [sys.executable, "-m", "tercet", "serve", *told]
+    result = [str(word) for option in options.items() for word in option]
+    command = [sys.executable, "-m", "tercet", "serve", *result]
     log = folder.with_name("log")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with log.open("wb") as file:

@@ -170,10 +170,10 @@ def test_the_browser_complains_of_nothing_and_asks_nobody_else(page: Any, lines:
         page.run()
     assert page.browser.get_log("browser") == []
     entries = [json.loads(one["message"])["message"] for one in page.browser.get_log("performance")]
-    asked = [
+    requested = [
         one["params"]["request"]["url"]
         for one in entries
         if one["method"] == "Network.requestWillBeSent"
     ]
-    assert len(asked) > 10
-    assert [url for url in asked if not url.startswith(page.address)] == []
+    assert len(requested) > 10
+    assert [url for url in requested if not url.startswith(page.address)] == []

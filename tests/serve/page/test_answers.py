@@ -50,11 +50,11 @@ def test_each_word_is_left_out_once_in_one_batch(page: Any, model: Model, lines:
     assert sent == [[lines[0]], [text for _, text in words]]
     whole, *rest = model.sentiment([lines[0], *(text for _, text in words)])
     parts = [whole.probabilities[whole.label] - one.probabilities[whole.label] for one in rest]
-    told = [
+    result = [
         f"{word} ({100 * part:+.1f})".replace("-", "−")
         for (word, _), part in zip(words, parts, strict=True)
     ]
-    assert page.texts(".every li") == told
+    assert page.texts(".every li") == result
     marked = [
         (word, part > 0) for (word, _), part in zip(words, parts, strict=True) if abs(part) >= 0.01
     ]
@@ -62,7 +62,7 @@ def test_each_word_is_left_out_once_in_one_batch(page: Any, model: Model, lines:
     assert page.texts(".answer .word") == [word for word, _ in marked]
     assert page.texts(".answer .word.against") == [word for word, carries in marked if not carries]
     largest = int(np.argmax(np.abs(parts)))
-    figure = told[largest].partition(" ")[2]
+    figure = result[largest].partition(" ")[2]
     assert f"“{words[largest][0]}” {figure}" in page.texts(".answer p.summary")[0]
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
 from tercet.data.examples import read_examples
 from tercet.data.senteval import GradedPairs, StsSet, read_sts
+from tercet.errors import shorten
 from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import rounded
 from tercet.evaluate.encoded_texts import EncodedTexts

@@ -144,13 +144,6 @@ class EncoderConfig(BaseModel):
         except ValidationError as error:
             raise TercetError(self.mistake(error, names={})) from None
 
-    def with_dropout(
-        self, *, dropout: float | None = None, attention_dropout: float | None = None
-    ) -> EncoderConfig:
-        """The same shape with other rates; None keeps a rate as it is."""
-        rates = {"dropout": dropout, "attention_dropout": attention_dropout}
-        return self.replace(**{name: rate for name, rate in rates.items() if rate is not None})
-
     def to_json(self) -> dict[str, Any]:
         """config.json as `transformers` reads it: the source, with our fields over it."""
         fields = {key: getattr(self, name) for name, key in self.config_keys().items()}

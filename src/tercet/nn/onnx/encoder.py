@@ -114,9 +114,9 @@ class _Writer:
 
     def _layer(self, index: int, hidden: str, shapes: _Shapes) -> str:
         """hidden [total, width] -> [total, width]; total is rows * length."""
-        graph, state, width = self.graph, self.state, self.config.width
+        graph, width = self.graph, self.config.width
         name = f"layers.{index}"
-        weight, bias = (state[f"{name}.attention.qkv.{part}"] for part in ("weight", "bias"))
+        weight, bias = self._parameters(f"{name}.attention.qkv")
         parts = [
             graph.add("Reshape", projected, shapes.rows)
             for projected in self._linears(
@@ -134,14 +134,12 @@ class _Writer:
     def _feed_forward(self, index: int, hidden: str) -> str:
         """[total, width] -> [total, width]."""
         name = f"layers.{index}.feed_forward"
-        wide, wide_bias, narrow, narrow_bias = (
-            self.state[f"{name}.{part}"]
-            for part in ("expand.weight", "expand.bias", "contract.weight", "contract.bias")
-        )
         if self.outliers is None:
             expanded = self._linear(f"{name}.expand", hidden)
             activated = self.graph.activation(self.config.activation, expanded)
             return self._linear(f"{name}.contract", activated)
+        wide, wide_bias = self._parameters(f"{name}.expand")
+        narrow, narrow_bias = self._parameters(f"{name}.contract")
         outliers = self.outliers[index]
         # The outliers come last: the 8-bit product reads zeros there, an fp32 product reads them.
         order = np.append(np.setdiff1d(np.arange(len(wide)), outliers.neurons), outliers.neurons)
@@ -157,25 +155,22 @@ class _Writer:
         outlying = self.graph.add("Slice", activated, *ends)
         return self.graph.add("Gemm", outlying, self.graph.constant(narrow[:, usual:].T), product)
 
+    def _parameters(self, name: str) -> tuple[Floats, Floats]:
+        return self.state[f"{name}.weight"], self.state[f"{name}.bias"]
+
     def _linear(self, name: str, hidden: str) -> str:
-        weight, bias = (self.state[f"{name}.{part}"] for part in ("weight", "bias"))
+        weight, bias = self._parameters(name)
         (result,) = self._linears(hidden, [weight], [bias])
         return result
 
     def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
         """Linear layers on the same input; weights [outputs, inputs], biases [outputs] each."""
-        graph = self.graph
+        layers = zip(weights, biases, strict=True)
         if self.outliers is None:
-            return [
-                graph.linear(weight, bias, hidden)
-                for weight, bias in zip(weights, biases, strict=True)
-            ]
-        steps, scale, zero = graph.split("DynamicQuantizeLinear", hidden, count=3)
+            return [self.graph.linear(weight, bias, hidden) for weight, bias in layers]
+        steps, scale, zero = self.graph.split("DynamicQuantizeLinear", hidden, count=3)
         rounded = _Rounded(steps=steps, scale=scale, zero=zero)
-        return [
-            self._product(rounded, weight, bias)
-            for weight, bias in zip(weights, biases, strict=True)
-        ]
+        return [self._product(rounded, weight, bias) for weight, bias in layers]
 
     def _rounded(self, hidden: str, outliers: Outliers) -> _Rounded:
         graph = self.graph
@@ -195,9 +190,7 @@ class _Writer:
         return graph.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
 
     def _norm(self, name: str, hidden: str) -> str:
-        weight, bias = (
-            self.graph.constant(self.state[f"{name}.{part}"]) for part in ("weight", "bias")
-        )
+        weight, bias = map(self.graph.constant, self._parameters(name))
         return self.graph.add(
             "LayerNormalization", hidden, weight, bias, epsilon=self.config.norm_eps
         )
@@ -210,11 +203,8 @@ class _Writer:
             rows, length = (graph.add("Gather", shape, graph.integers(i)) for i in (0, 1))
             square = graph.add("Concat", rows, graph.integers(1), length, length, axis=0)
             return graph.add("Expand", is_key, square)
-        distances = graph.add(
-            "Sub",
-            graph.add("Unsqueeze", places, graph.integers(0)),
-            graph.add("Unsqueeze", places, graph.integers(1)),
-        )
+        keys, queries = (graph.add("Unsqueeze", places, graph.integers(i)) for i in (0, 1))
+        distances = graph.add("Sub", keys, queries)
         farthest = graph.integers(len(self.buckets) // 2)
         buckets = graph.add(
             "Gather", graph.constant(self.buckets), graph.add("Add", distances, farthest)
@@ -227,29 +217,23 @@ class _Writer:
         """hidden [rows, length, width] and real, bool [rows, length] -> [rows, width]."""
         graph = self.graph
         if self.pooling in ("cls", "pooler"):
-            first = graph.add(
-                "Squeeze",
-                graph.add("Slice", hidden, *map(graph.integers, (0, 1, 1))),
-                graph.integers(1),
-            )
+            first = graph.add("Slice", hidden, *map(graph.integers, (0, 1, 1)))
+            first = graph.add("Squeeze", first, graph.integers(1))
             if self.pooling == "cls":
                 return first
             if "pooler.dense.weight" not in self.state:
                 raise TercetError(
                     "pooling 'pooler' needs an encoder with a pooler; this one has none"
                 )
-            weight, bias = (self.state[f"pooler.dense.{part}"] for part in ("weight", "bias"))
-            return graph.activation("tanh", graph.linear(weight, bias, first))
+            return graph.activation("tanh", graph.linear(*self._parameters("pooler.dense"), first))
         real = graph.add("Unsqueeze", real, graph.integers(2))
         if self.pooling == "max":
             masked = graph.add("Where", real, hidden, graph.number(-np.inf))
             return graph.add("ReduceMax", masked, graph.integers(1), keepdims=0)
         masked = graph.add("Where", real, hidden, graph.number(0.0))
         summed = graph.add("ReduceSum", masked, graph.integers(1), keepdims=0)
-        counts = graph.add(
-            "Unsqueeze", graph.add("Cast", lengths, to=TensorProto.FLOAT), graph.integers(1)
-        )
-        return graph.add("Div", summed, counts)
+        counts = graph.add("Cast", lengths, to=TensorProto.FLOAT)
+        return graph.add("Div", summed, graph.add("Unsqueeze", counts, graph.integers(1)))
 
 
 def quantised(weight: Floats) -> tuple[NDArray[np.int8], Floats]:

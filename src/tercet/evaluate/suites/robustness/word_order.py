@@ -10,11 +10,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.columns import shorten
 from tercet.data.files import find_file
 from tercet.data.layouts import LAYOUTS
 from tercet.data.readers import read_rows
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.encoded_texts import EncodedTexts
 from tercet.evaluate.metrics import Estimate, classification_metrics, predicted_classes
