@@ -39,17 +39,15 @@ class BadRow:
         return f"{unit_of(Path(self.file))} {self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """n rows of a task.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRows:
+    """n rows of a split of a task, without their texts.
 
-    texts: one list of n texts for each text column
     labels: int64 classes or float32 grades [n]; None for tasks without labels
     lines: int64 [n], each row's line in its file
     sources: int32 [n], each row's file as an index into `files`
     """
 
-    texts: tuple[list[str], ...]
     labels: Labels | None
     lines: NDArray[np.int64]
     sources: NDArray[np.int32]
@@ -58,6 +56,13 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples(SplitRows):
+    """A split of a task as texts: a list of n texts for each text column."""
+
+    texts: tuple[list[str], ...]
 
 
 def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:

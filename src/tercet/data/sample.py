@@ -1,19 +1,43 @@
-"""Small generated data in the CS224N layout, from the word lists in `sample_words`."""
+"""Small generated data in the CS224N layout, from the word lists in sample_words.toml."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import random
+import tomllib
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
-from tercet.data import sample_words as words
 from tercet.errors import TercetError
 
 Row = tuple[str, ...]
 # After this many repetitions in succession no new rows are left.
 PATIENCE = 5_000
+
+
+class Family(NamedTuple):
+    """Topics, and questions about them; each inner list words the same question."""
+
+    topics: list[str]
+    questions: list[list[str]]
+
+
+_WORDS = tomllib.loads((resources.files("tercet.data") / "sample_words.toml").read_text("utf-8"))
+
+KINDS: list[str] = _WORDS["kinds"]
+TITLES: list[str] = _WORDS["titles"]
+ASPECTS: list[str] = _WORDS["aspects"]
+VERDICTS: list[list[str]] = _WORDS["verdicts"]
+FAMILIES = [Family(**family) for family in _WORDS["families"]]
+WEIGHTS: dict[str, float] = _WORDS["weights"]
+PLURALS = tuple(map(str, _WORDS["plurals"]))
+WHO, ACTIONS, THINGS, PLACES = (
+    [tuple(map(str, wordings)) for wordings in _WORDS[name]]
+    for name in ("who", "actions", "things", "places")
+)
 
 
 def write_sample(folder: Path, *, seed: int = 0, rows: int = 240) -> None:
@@ -72,12 +96,12 @@ def _sentiment(chance: random.Random, turn: int) -> Row:
     """A remark on a film and its grade: 0 scathing, 1 cool, 2 neither, 3 warm, 4 glowing."""
     grade = turn % 5
     film = _film(chance)
-    aspect, other = chance.sample(words.ASPECTS, 2)
-    said, again = chance.sample(words.VERDICTS[grade], 2)
-    against = chance.choice(words.VERDICTS[4 - grade])
+    aspect, other = chance.sample(ASPECTS, 2)
+    said, again = chance.sample(VERDICTS[grade], 2)
+    against = chance.choice(VERDICTS[4 - grade])
     plain = [f"{film} {said}", f"{aspect} of {film} {said}", f"{film} {said}, and {aspect} {again}"]
     if grade == 2:
-        good, bad = chance.choice(words.VERDICTS[3]), chance.choice(words.VERDICTS[1])
+        good, bad = chance.choice(VERDICTS[3]), chance.choice(VERDICTS[1])
         mixed = [f"{aspect} {good} but {other} {bad}", f"{film} {bad}, yet {aspect} {good}"]
     elif grade in (1, 3):
         mixed = [f"although {aspect} {against}, {film} {said} overall and {other} {again}"]
@@ -89,13 +113,13 @@ def _sentiment(chance: random.Random, turn: int) -> Row:
 
 def _film(chance: random.Random) -> str:
     if chance.random() < 0.5:
-        return chance.choice(words.TITLES)
-    return f"this {chance.choice(words.KINDS)}"
+        return chance.choice(TITLES)
+    return f"this {chance.choice(KINDS)}"
 
 
 def _paraphrase(chance: random.Random, turn: int) -> Row:
     """Two questions: the same one worded twice (1.0), or one that only looks like it (0.0)."""
-    family = chance.choice(words.FAMILIES)
+    family = chance.choice(FAMILIES)
     topic, other_topic = chance.sample(family.topics, 2)
     intent, other_intent = chance.sample(family.questions, 2)
     if turn % 2:
@@ -108,11 +132,11 @@ def _paraphrase(chance: random.Random, turn: int) -> Row:
 
 def _similarity(chance: random.Random, turn: int) -> Row:
     """Two scenes; the label adds the weights of the slots on which they agree, 5.0 for all."""
-    agreeing = set(chance.sample(sorted(words.WEIGHTS), turn % 5))
-    who, other_who = chance.sample(words.WHO, 2)
-    place, other_place = chance.sample(words.PLACES, 2)
-    action, other_action = chance.sample(words.ACTIONS, 2)
-    thing, other_thing = chance.sample(words.THINGS, 2)
+    agreeing = set(chance.sample(sorted(WEIGHTS), turn % 5))
+    who, other_who = chance.sample(WHO, 2)
+    place, other_place = chance.sample(PLACES, 2)
+    action, other_action = chance.sample(ACTIONS, 2)
+    thing, other_thing = chance.sample(THINGS, 2)
     first = (who, action, thing, place)
     second = (
         who if "who" in agreeing else other_who,
@@ -120,7 +144,7 @@ def _similarity(chance: random.Random, turn: int) -> Row:
         thing if "thing" in agreeing else other_thing,
         place if "place" in agreeing else other_place,
     )
-    score = sum((words.WEIGHTS[slot] for slot in agreeing), start=0.0)
+    score = sum((WEIGHTS[slot] for slot in agreeing), start=0.0)
     text, other_text = _scene(chance, *first), _scene(chance, *second)
     while text == other_text:
         other_text = _scene(chance, *second)
@@ -130,7 +154,7 @@ def _similarity(chance: random.Random, turn: int) -> Row:
 def _scene(chance: random.Random, who: Row, action: Row, thing: Row, place: Row) -> str:
     """One wording of a scene; each slot is a tuple of wordings that mean the same."""
     person, verb, object_, where = (chance.choice(slot) for slot in (who, action, thing, place))
-    be = "are" if person.startswith(words.PLURALS) else "is"
+    be = "are" if person.startswith(PLURALS) else "is"
     if chance.random() < 0.3:
         return _sentence(f"{where}, {person} {be} {verb} {object_}")
     return _sentence(f"{person} {be} {verb} {object_} {where}")

@@ -16,13 +16,13 @@ from tercet.data.cache import Stored, cached
 from tercet.data.examples import (
     BadRow,
     Examples,
+    SplitRows,
     check_columns,
     is_apart,
     is_labelled,
     read_examples,
 )
 from tercet.data.files import suffix_of, unit_of
-from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
 from tercet.files import cache_folder, sha256_of
@@ -36,25 +36,11 @@ FORMAT = 1  # of the cache: increase it when the same files give a different tab
 CHUNK = 8192  # texts per call of `progress`
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTable:
-    """n rows of a task as word pieces.
-
-    columns: pieces of n texts for each text column
-    labels: int64 classes or float32 grades [n]; None for tasks without labels
-    lines: int64 [n], each row's line in its file
-    sources: int32 [n], each row's file as an index into `files`
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTable(SplitRows):
+    """A split of a task as word pieces: those of n texts for each text column."""
 
     columns: tuple[Pieces, ...]
-    labels: Labels | None
-    lines: NDArray[np.int64]
-    sources: NDArray[np.int32]
-    files: tuple[Path, ...]
-    skipped: list[BadRow]
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
     def tokens(
         self, rows: NDArray[np.int64], *, mode: Mode, template: Template, max_tokens: int

@@ -153,10 +153,8 @@ class Index:
         """The nearest rows of each vector, float32 [n, width], the best first."""
         if top < 1:
             raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
-        if (
-            vectors.ndim != 2
-            or vectors.shape[1] != self._dataset.schema.field(VECTOR).type.list_size
-        ):
+        width = self._dataset.schema.field(VECTOR).type.list_size
+        if vectors.ndim != 2 or vectors.shape[1] != width:
             raise TercetError(
                 f"{self.folder}: has vectors of another width than the query's "
                 f"{list(vectors.shape)}; search with the model {self.model_name}."

@@ -5,14 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-    multiprocess,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from tercet.serve.workers import SHARED_FOLDER
 
@@ -72,5 +66,5 @@ class Metrics:
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
         registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

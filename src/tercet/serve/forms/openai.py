@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -107,11 +107,9 @@ def _content(vectors: Floats, model: str, tokens: int, *, encoding: str) -> byte
     entries = b",".join(
         b'{"object":"embedding","index":%d,"embedding":%s}' % entry for entry in enumerate(rows)
     )
-    rest: dict[str, Any] = {
-        "model": model,
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
-    return b'{"object":"list","data":[' + entries + b"]," + to_json(rest)[1:]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    rest = to_json({"model": model, "usage": usage})
+    return b'{"object":"list","data":[' + entries + b"]," + rest[1:]
 
 
 def _base64(vector: Floats) -> bytes:

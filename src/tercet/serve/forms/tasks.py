@@ -77,7 +77,7 @@ async def sentiment(request: Request) -> Response:
         raise RefusalError(404, "The task `sentiment` of this model has grades: use /predict.")
     texts = [body.texts] if isinstance(body.texts, str) else body.texts
     predictions = await _predict(request, "sentiment", texts, "texts", truncate=body.truncate)
-    return predictions.answer(_classes(predictions.values, labels))
+    return predictions.answer(to_predictions(predictions.values, labels, Prediction))
 
 
 @router.post("/paraphrase", openapi_extra=body_of(PairsBody), responses=responses(Graded))
@@ -118,7 +118,9 @@ async def predict(request: Request, task: str) -> Response:
         request, task, body.inputs, "inputs", mode=body.mode, truncate=body.truncate
     )
     values = predictions.values
-    return predictions.answer(values.tolist() if labels is None else _classes(values, labels))
+    if labels is None:
+        return predictions.answer(values.tolist())
+    return predictions.answer(to_predictions(values, labels, Prediction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,3 @@ def _spec(request: Request, task: str) -> TaskSpec:
     service: Service = request.app.state.service
     service.resolve_mode(task, None)
     return service.model.tasks[task]
-
-
-def _classes(values: Floats, labels: list[str]) -> list[Prediction]:
-    return to_predictions(values, labels, Prediction)
