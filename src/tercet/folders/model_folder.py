@@ -200,7 +200,7 @@ def _check_plugins(path: Path, plugins: Mapping[str, str]) -> None:
         if sort not in registries or kind not in registries[sort]:
             raise TercetError(
                 f"{path}: the model uses the {sort} `{kind}` of the plugin {file}, which is not "
-                "loaded; model folders never import code, so load that file yourself first."
+                "loaded; model folders never import code, so load that plugin first."
             )
 
 

@@ -55,7 +55,10 @@ class Registry(Generic[P]):
     def unknown(self, kind: str) -> str:
         """The sentence for a kind that is not registered."""
         hint, known = nearest(kind, self._parts), ", ".join(self._parts)
-        return f"Unknown {self.sort} `{kind}`{hint}: use one of {known}."
+        return (
+            f"Unknown {self.sort} `{kind}`{hint}: use one of {known}, or load the plugin that "
+            "defines it."
+        )
 
 
 def resolve(implementation: Any) -> Any:
