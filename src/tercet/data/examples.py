@@ -18,7 +18,7 @@ from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
 from tercet.errors import ArgumentError, TercetError, shorten
-from tercet.specs import Column, DataSpec, TaskSpec, TripletSpec
+from tercet.specs import Column, DataSpec, TaskSpec
 
 SHOWN = 5  # rows listed in a message
 
@@ -116,9 +116,7 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
     for mode, spec in task.modes.items():
-        needed = 1
-        if mode == "cross" or (mode == "bi" and spec.objective.kind != "simcse"):
-            needed = 3 if isinstance(spec.objective, TripletSpec) else 2
+        needed = {"single": 1, "bi": spec.objective.bi_texts, "cross": 2}[mode]
         if texts < needed:
             raise TercetError(
                 f"Mode `{mode}` with objective `{spec.objective.kind}` reads {needed} text "

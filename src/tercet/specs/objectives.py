@@ -28,6 +28,8 @@ class ObjectiveSpec(Part):
     makes_labels: ClassVar[bool] = False
     """Whether it makes its own targets; it is then the only objective of its task."""
     needs_teacher: ClassVar[bool] = False
+    bi_texts: ClassVar[int] = 2
+    """How many text columns it needs in mode `bi`."""
 
 
 class PredictiveSpec(ObjectiveSpec):
@@ -208,6 +210,7 @@ class TeacherVectorsSpec(ObjectiveSpec):
 class SimCSESpec(ContrastiveSpec):
     """SimCSE: each anchor must find its own positive among all of the batch."""
 
+    bi_texts = 1  # a sentence alone is encoded twice, under different dropout
     implementation = "tercet.objectives.simcse:SimCSE"
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
@@ -226,6 +229,7 @@ class MultipleNegativesRankingSpec(ContrastiveSpec):
 class TripletSpec(ContrastiveSpec):
     """The positive must be nearer to the anchor than the negative, by a margin."""
 
+    bi_texts = 3
     implementation = "tercet.objectives.triplet:Triplet"
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
