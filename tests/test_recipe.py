@@ -162,6 +162,21 @@ def plant(tree: Any, path: str, value: object) -> None:
     node[int(last) if isinstance(node, list) else last] = value
 
 
+@pytest.mark.parametrize(
+    ("override", "lengths"),
+    [
+        ("stages.second.steps=5", (None, 5)),
+        ("stages.1.epochs=2", (2.0, None)),
+        ("stages.first.epochs=2", (2.0, None)),
+    ],
+)
+def test_a_stage_is_given_its_length_in_steps_or_epochs(
+    override: str, lengths: tuple[float | None, int | None]
+) -> None:
+    stage = load(override).stages[0 if "first" in override else 1]
+    assert (stage.epochs, stage.steps) == lengths
+
+
 def test_later_overrides_win() -> None:
     assert load("seed=1", "seed=2").seed == 2
 
@@ -202,7 +217,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
         ("stages.0.optimiser.lr=inf", "`stages.0.optimiser.lr` is Infinity"),
         ("stages=[]", "`stages` is []"),
         ("tasks.sentiment.single.head.kind=mlq", "mlp, features, cosine"),
-        ("stages.0.epochs=1", "`stages.0`: needs exactly one of `epochs` and `steps`"),
+        ("stages.0={epochs=1, steps=5}", "`stages.0`: needs exactly one of `epochs` and `steps`"),
         ("stages.1.schedule.kind=random", '`surgery` needs `schedule.kind` = "together"'),
         ("stages.0.surgery=upgrad", '`surgery` needs `schedule.kind` = "together"'),
         ("stages.0.schedule.weights={contrast=1}", "no meaning for kind `round-robin`"),

@@ -239,8 +239,11 @@ def _read(source: str | Path) -> tuple[str, str]:
         raise TercetError(f"{path}: cannot be read as a recipe: {error}.") from error
 
 
+_OTHER_LENGTH = {"steps": "epochs", "epochs": "steps"}
+
+
 def _apply(tree: dict[str, Any], override: str) -> None:
-    """Set one value of a parsed recipe in place."""
+    """Set one value of a parsed recipe in place; a stage's `steps` replace its `epochs`."""
     key, equals, text = override.partition("=")
     path = key.strip().split(".")
     if not equals or not all(path):
@@ -253,6 +256,8 @@ def _apply(tree: dict[str, Any], override: str) -> None:
         node[_position(node, last, override)] = _value(text)
     elif isinstance(node, dict):
         node[last] = _value(text)
+        if path[0] == "stages" and len(path) == 3:
+            node.pop(_OTHER_LENGTH.get(last), None)
     else:
         raise _wrong(override, f"`{path[-2]}` is a value and has no keys")
 
@@ -312,7 +317,7 @@ def _path(places: tuple[int | str, ...]) -> list[int | str]:
     return [
         place
         for depth, place in enumerate(places)
-        if depth < 4 or place not in ("constrained-str", "constrained-int")
+        if depth < 4 or place not in ("constrained-str", "constrained-int", "list[str]")
     ]
 
 
