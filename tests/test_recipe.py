@@ -177,6 +177,57 @@ def test_a_stage_is_given_its_length_in_steps_or_epochs(
     assert (stage.epochs, stage.steps) == lengths
 
 
+def test_dev_is_files_or_a_share() -> None:
+    assert load("tasks.sentiment.data.dev=a.csv").tasks["sentiment"].data.dev == ["a.csv"]
+    data = load("tasks.sentiment.data.dev=0.15").tasks["sentiment"].data
+    assert (data.dev, data.dev_share) == (0.15, 0.15)
+    assert load().tasks["sentiment"].data.dev_share is None
+
+
+def without(key: str) -> dict[str, Any]:
+    tree = tomllib.loads(TEXT)
+    above, _, last = key.rpartition(".")
+    del pluck(tree, above)[last]
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("task", "key"), [("sentiment", "labels"), ("paraphrase", "labels"), ("similarity", "range")]
+)
+def test_labels_may_be_left_to_the_data(task: str, key: str) -> None:
+    tree = without(f"tasks.{task}.{key}")
+    recipe = Recipe.from_tree(tree, where="mine.toml")
+    assert recipe.tasks[task].lacks == key
+    assert recipe.tasks[task].chosen_metric == ("pearson" if key == "range" else "accuracy")
+    assert all(other.lacks is None for name, other in load().tasks.items())
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "message"),
+    [
+        ("sentiment", {"metric": "pearson"}, "does not fit"),
+        ("sentiment", {"bi": {"objective": {"kind": "triplet"}, "head": {"kind": "mlp"}}}, "takes"),
+        (
+            "paraphrase",
+            {"bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}}},
+            "needs `range`",
+        ),
+        (
+            "sentiment",
+            {"teacher": {"folder": "a", "weight": 1.0}},
+            "objective `cross-entropy` needs `labels`",
+        ),
+    ],
+)
+def test_what_cannot_fit_any_labels_is_refused_without_them(
+    task: str, change: dict[str, Any], message: str
+) -> None:
+    tree = without(f"tasks.{task}.labels")
+    tree["tasks"][task] |= change
+    with pytest.raises(TercetError, match=message):
+        Recipe.from_tree(tree, where="mine.toml")
+
+
 def test_later_overrides_win() -> None:
     assert load("seed=1", "seed=2").seed == 2
 
@@ -257,6 +308,11 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
         ("tasks.sentiment.prior=0.4", "`prior` needs exactly two `labels`"),
         ("tasks.contrast.data={texts=[1]}", "needs a `layout`, or `train` or `dev` files"),
         ("tasks.contrast.data={train='a.txt'}", "needs `texts`"),
+        ("tasks.sentiment.data.dev=1.5", "`tasks.sentiment.data.dev`: 1.5 should be files, or a"),
+        ("tasks.sentiment.data.dev=0", "0 should be files, or a share"),
+        ("tasks.sentiment.data.dev=[1]", "`tasks.sentiment.data.dev.0` is 1"),
+        ("tasks.contrast.data={dev=0.1, texts=[1]}", "`train` names no files"),
+        ("tasks.contrast.data={train='a', dev=0.1, texts=1, sentences=true}", "not a share"),
         ("tasks.contrast.data.texts=[1, 2, 3, 4]", "one, two or three columns"),
     ],
 )

@@ -42,6 +42,11 @@ KINDS: dict[str, dict[str, Any]] = {
         "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}},
         "teacher": {"folder": "anywhere", "weight": 1.0},
     },
+    "tags": {
+        "labels": ["billing", "refund"],
+        "multi_label": True,
+        "single": {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}},
+    },
     "ranking": {"bi": {"objective": {"kind": "multiple-negatives-ranking"}}},
     "simcse": {"bi": {"objective": {"kind": "simcse"}}},
     "triplet": {"bi": {"objective": {"kind": "triplet"}}},

@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tercet.data.examples import BadRow, describe_skipped, read_examples, read_texts
+from tercet.data.examples import (
+    BadRow,
+    describe_skipped,
+    read_examples,
+    read_once,
+    read_texts,
+)
 from tercet.errors import TercetError
 from tercet.specs import TaskSpec
 
@@ -180,6 +186,83 @@ def test_columns_must_fit_the_modes(
 ) -> None:
     with pytest.raises(TercetError, match=message):
         read_examples(make_task(kind, train="a.tsv", **data), "train", tmp_path)
+
+
+def write_tickets(folder: Path, rows: int = 60) -> None:
+    lines = [f"Ticket {row // 2}\t{row % 4 // 2}\tuser {row // 12}\n" for row in range(rows)]
+    (folder / "tickets.tsv").write_text("".join(lines), "utf-8")
+
+
+def test_a_share_of_the_training_rows_is_dev(make_task: MakeTask, tmp_path: Path) -> None:
+    write_tickets(tmp_path)
+    task = make_task("sentiment", train="tickets.tsv", dev=0.2, texts=[1], label=2)
+    train, dev = (read_examples(task, split, tmp_path) for split in ("train", "dev"))
+    assert len(dev) == 12
+    assert len(train) == 48
+    assert not set(train.texts[0]) & set(dev.texts[0])
+    assert train.labels is not None
+    assert dev.labels is not None
+    assert np.bincount(dev.labels).tolist() == [6, 6]
+    assert sorted([*train.lines, *dev.lines]) == list(range(1, 61))
+    both = read_once({"a": task}, tmp_path)
+    for split, examples in (("train", train), ("dev", dev)):
+        assert both("a", split).texts == examples.texts
+
+
+def test_rows_of_one_group_are_on_one_side(make_task: MakeTask, tmp_path: Path) -> None:
+    write_tickets(tmp_path)
+    data = {"train": "tickets.tsv", "texts": [1], "label": 2, "group": 3}
+    task = make_task("sentiment", dev=0.2, **data)
+    lines = read_examples(task, "dev", tmp_path).lines
+    assert len(lines) == 12
+    assert len({(line - 1) // 12 for line in lines.tolist()}) == 1
+    with pytest.raises(ValueError, match="`group` keeps rows together where `dev` is a share"):
+        make_task("sentiment", dev="tickets.tsv", **data)
+
+
+def test_a_share_needs_labels_that_the_teacher_gives_in_training(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    rows = "".join(f"one {row}\ttwo {row}\t{row % 6}\n" for row in range(30))
+    (tmp_path / "pairs.tsv").write_text(rows, "utf-8")
+    task = make_task("taught", train="pairs.tsv", dev=0.2, texts=[1, 2], label=3)
+    assert read_examples(task, "train", tmp_path).labels is None
+    dev = read_examples(task, "dev", tmp_path)
+    assert dev.labels is not None
+    assert dev.labels.dtype == np.float32
+
+
+def test_connected_pairs_are_remarked_on(make_task: MakeTask, tmp_path: Path) -> None:
+    rows = "".join(f"same\ttwo {row}\t{row % 2}\n" for row in range(30))
+    (tmp_path / "pairs.tsv").write_text(rows, "utf-8")
+    task = make_task("paraphrase", train="pairs.tsv", dev=0.2, texts=[1, 2], label=3)
+    assert "only equal pairs" in read_examples(task, "dev", tmp_path).remark
+    assert not read_examples(task, "train", tmp_path).remark
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_row_may_have_several_labels_or_none(
+    make_task: MakeTask, tmp_path: Path, name: str
+) -> None:
+    contents = {
+        "a.csv": 'text,tags\nx,"billing, refund"\ny,\nz,refund\n',
+        "a.jsonl": '{"text": "x", "tags": ["billing", "refund"]}\n{"text": "y", "tags": []}\n'
+        '{"text": "z", "tags": "refund"}\n',
+    }
+    (tmp_path / name).write_text(contents[name], "utf-8")
+    data = {"train": name, "texts": "text", "label": "tags"}
+    separated = {"label_separator": ","} if name == "a.csv" else {}
+    examples = read_examples(make_task("tags", **data, **separated), "train", tmp_path)
+    assert examples.labels is not None
+    assert examples.labels.dtype == np.int64
+    assert examples.labels.tolist() == [[1, 1], [0, 0], [0, 1]]
+    assert not examples.skipped
+
+
+def test_a_separator_needs_several_labels(make_task: MakeTask, tmp_path: Path) -> None:
+    data = {"train": "a.csv", "texts": "text", "label": "tags", "label_separator": ","}
+    with pytest.raises(TercetError, match=r"`data.label_separator` needs `multi_label = true`"):
+        read_examples(make_task("sentiment", **data), "train", tmp_path)
 
 
 def test_nothing_left_is_told(make_task: MakeTask, tmp_path: Path) -> None:

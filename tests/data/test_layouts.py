@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tercet.data.layouts import LAYOUTS, find_split, resolve, split_files
+from tercet.data.layouts import LAYOUTS, find_split, has_dev, resolve, split_files
 from tercet.data.readers import column_names
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.specs import DataSpec
 
 
@@ -37,6 +37,19 @@ def test_a_split_without_files_is_told() -> None:
     assert split_files(spec, "dev") == []
     with pytest.raises(TercetError, match="No dev files: layout `quora-positives` has none"):
         find_split(spec, "dev", Path())
+
+
+def test_a_share_reads_dev_from_the_training_files(tmp_path: Path) -> None:
+    spec = DataSpec(layout="cs224n-sst", dev=0.2)
+    assert split_files(spec, "dev") == split_files(spec, "train") == ["ids-sst-train.csv"]
+    assert has_dev(spec)
+    assert resolve(spec).dev_share == 0.2
+    assert not has_dev(DataSpec(train=["a.csv"], texts=[1]))
+
+
+def test_a_missing_data_folder_is_told_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"`data` .*absent: no such folder; .*sts-dev\.csv"):
+        find_split(DataSpec(layout="cs224n-sts"), "dev", tmp_path / "absent")
 
 
 def test_a_mistyped_layout_is_told() -> None:

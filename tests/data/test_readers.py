@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tercet.data.delimited import Reading
+from tercet.data.delimited import DELIMITERS, Reading
 from tercet.data.readers import FileRow, column_names, read_rows
 from tercet.errors import TercetError
+from tercet.specs import Delimiter
 
 # A carriage return alone ends a line for some writers and not for others.
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
@@ -49,7 +50,7 @@ def as_read(cells: tuple[str, ...]) -> tuple[str | None, ...]:
 @settings(max_examples=60, deadline=None)
 @given(
     grid=GRIDS,
-    delimiter=st.sampled_from(["tab", "comma"]),
+    delimiter=st.sampled_from(list(DELIMITERS)),
     ending=st.sampled_from(["\n", "\r\n"]),
     header=st.booleans(),
     suffix=st.sampled_from(["", ".gz", ".xz", ".zst"]),
@@ -57,14 +58,13 @@ def as_read(cells: tuple[str, ...]) -> tuple[str | None, ...]:
 def test_what_the_csv_module_writes_is_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     grid: list[tuple[str, ...]],
-    delimiter: str,
+    delimiter: Delimiter,
     ending: str,
     header: bool,
     suffix: str,
 ) -> None:
     buffer = io.StringIO()
-    sign = "\t" if delimiter == "tab" else ","
-    writer = csv.writer(buffer, delimiter=sign, lineterminator=ending)
+    writer = csv.writer(buffer, delimiter=DELIMITERS[delimiter], lineterminator=ending)
     names = [f"name{index}" for index in range(len(grid[0]))]
     lines, written = [], 1
     for row in [names] * header + [list(row) for row in grid]:
@@ -73,7 +73,7 @@ def test_what_the_csv_module_writes_is_read_back(
         written = buffer.getvalue().count("\n") + 1
     path = tmp_path_factory.mktemp("csv") / f"a.csv{suffix}"
     write(path, buffer.getvalue().encode())
-    reading = Reading(delimiter=delimiter, quoting=True, header=header)  # type: ignore[arg-type]
+    reading = Reading(delimiter=delimiter, quoting=True, header=header)
     rows = list(read_rows(path, names if header else range(1, len(names) + 1), reading))
     assert [row.values for row in rows] == list(map(as_read, grid))
     assert [row.line for row in rows] == lines[header:]
@@ -143,6 +143,56 @@ def test_header_index_and_delimiter_are_found_out(
     tmp_path: Path, content: bytes, names: list[str]
 ) -> None:
     assert column_names(write(tmp_path / "a.csv", content)) == names
+
+
+TICKETS = [
+    ("My parcel, the blue one, never came", "delivery"),
+    ("Charged twice; please refund", "billing"),
+    ("Where is my refund | order 7", "billing"),
+    ("The courier never came", "delivery"),
+    ("Please close my account", "account"),
+    ("I cannot change my address", "account"),
+]
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_a_header_of_unknown_words_and_the_delimiter_are_found_out(
+    tmp_path: Path, delimiter: Delimiter, ending: str
+) -> None:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=DELIMITERS[delimiter], lineterminator=ending)
+    writer.writerows([("subject", "team"), *TICKETS])
+    path = write(tmp_path / "tickets.csv", buffer.getvalue().encode())
+    assert column_names(path) == ["subject", "team"]
+    rows = list(read_rows(path, [1, 2]))
+    assert [row.values for row in rows] == TICKETS
+    assert [row.line for row in rows] == [2, 3, 4, 5, 6, 7]
+
+
+def test_rows_of_classes_are_not_taken_for_a_header(tmp_path: Path) -> None:
+    lines = "".join(f"{text}\t{team}\n" for text, team in TICKETS)
+    assert column_names(write(tmp_path / "a.tsv", lines.encode())) == ["1", "2"]
+    pairs = "".join(f"Is it {n}?\tWhat is number {n * n}, then?\n" for n in range(9))
+    assert column_names(write(tmp_path / "b.tsv", pairs.encode())) == ["1", "2"]
+
+
+def test_lines_that_end_with_a_carriage_return_alone(tmp_path: Path) -> None:
+    content = b'text,label\r"two\nlines, and ""more""",1\rplain,0'
+    path = write(tmp_path / "a.csv", content)
+    rows = [row.values for row in read_rows(path, ["text", "label"])]
+    assert rows == [('two\nlines, and "more"', "1"), ("plain", "0")]
+
+
+def test_lists_become_json_where_they_are_expected(tmp_path: Path) -> None:
+    objects = [{"text": "a", "tags": ["x", "y z"]}, {"text": "b", "tags": []}]
+    lines = "".join(json.dumps(one) + "\n" for one in objects)
+    pq.write_table(pa.Table.from_pylist(objects), tmp_path / "a.parquet")
+    for path in (write(tmp_path / "a.jsonl", lines.encode()), tmp_path / "a.parquet"):
+        rows = [row.values for row in read_rows(path, ["text", "tags"], lists=["tags"])]
+        assert rows == [("a", '["x", "y z"]'), ("b", "[]")]
+        with pytest.raises(TercetError, match="column `tags` holds a list"):
+            list(read_rows(path, ["text", "tags"]))
 
 
 def test_the_recipe_overrules_what_would_be_found_out(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tercet.data import table as table_module
 from tercet.data.examples import read_examples
+from tercet.data.layouts import Split
 from tercet.data.table import TaskTable, build_table, load_table
 from tercet.errors import TercetError
 from tercet.specs import TaskSpec
@@ -158,6 +159,21 @@ def test_the_cache_goes_by_content(
         file.write("100\tdef\tone more\tonce more\t1.0\n")
     assert len(store.load(make_task, here)) == 61
     assert store.built
+
+
+def test_the_cache_tells_both_sides_of_a_share(
+    make_task: MakeTask, tmp_path: Path, sample_data: Path, tokenizer: Tokenizer
+) -> None:
+    def rows(split: Split, share: float) -> list[int]:
+        task = make_task("paraphrase", layout="cs224n-quora", dev=share)
+        table = load_table(task, split, sample_data, tokenizer, limit=16, cache_dir=tmp_path)
+        assert table.lines.tolist() == read_examples(task, split, sample_data).lines.tolist()
+        return table.lines.tolist()
+
+    once = [rows("train", 0.2), rows("dev", 0.2), rows("dev", 0.1)]
+    assert [len(lines) for lines in once] == [192, 48, 24]
+    assert not set(once[0]) & set(once[1])
+    assert once == [rows("train", 0.2), rows("dev", 0.2), rows("dev", 0.1)]
 
 
 def test_the_cache_tells_pairs_of_files_from_sentences_to_pair(

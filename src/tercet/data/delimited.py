@@ -9,15 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from statistics import median
 
 from tercet.data.columns import NAMES
 from tercet.data.files import read_lines, suffix_of
 from tercet.errors import TercetError
+from tercet.specs import Delimiter
 
 SAMPLE_LINES, SAMPLE_CHARACTERS = 1000, 1_000_000
 # One long line exceeds the default of 128 KB; C's long may have no more than 32 bits.
 FIELD_LIMIT = 2**31 - 1
+# In the order in which they are preferred where several fit equally.
+DELIMITERS: dict[Delimiter, str] = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+NAME_LENGTH, NAME_WORDS = 40, 3  # of column names, at most
+LEAST_ROWS = 4  # below a header that only its words give away
+
+_NAME = re.compile(r"[^\W\d_][\w .:/()#-]*")
 
 Cells = list[str]
 NumberedCells = tuple[int, Cells]
@@ -27,7 +34,7 @@ NumberedCells = tuple[int, Cells]
 class Reading:
     """How a delimited file is written; None means: detect it."""
 
-    delimiter: Literal["tab", "comma"] | None = None
+    delimiter: Delimiter | None = None
     quoting: bool | None = None
     header: bool | None = None
 
@@ -45,9 +52,12 @@ class DelimitedFile:
 
 def open_delimited(path: Path, reading: Reading, *, named: bool = False) -> DelimitedFile:
     """Open a file and read its header; `named`: columns are selected by name."""
-    lines = read_lines(path)
+    lines = _lines_of(path)
     sample = _take_sample(lines)
-    delimiter = {"tab": "\t", "comma": ","}.get(reading.delimiter or "") or _delimiter(sample, path)
+    if reading.delimiter is None:
+        delimiter = _delimiter(sample, path)
+    else:
+        delimiter = DELIMITERS[reading.delimiter]
     quoting = reading.quoting
     if quoting is None:
         quoting = _is_quoted(sample, delimiter, path)
@@ -70,6 +80,19 @@ def has_content(cells: Cells) -> bool:
     return any(cell.strip() for cell in cells)
 
 
+def _lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file; where the first ends with a carriage return alone, so do the others."""
+    lines = read_lines(path)
+    first = next(lines)
+    end = re.search(r"\r(?![\r\n])", first)
+    if end is None or first.count('"', 0, end.start()) % 2:
+        yield first
+        yield from lines
+        return
+    for line in chain([first], lines):
+        yield from re.findall(r"[^\r]*\r\n?|[^\r]+", line)
+
+
 def _take_sample(lines: Iterator[str]) -> list[str]:
     sample: list[str] = []
     characters = 0
@@ -82,7 +105,7 @@ def _take_sample(lines: Iterator[str]) -> list[str]:
 
 
 def _delimiter(sample: Sequence[str], path: Path) -> str:
-    """The delimiter that splits most of the first lines into the same number of cells, else tab."""
+    """The delimiter that splits most of the first lines into the same number of cells."""
 
     def evenness(delimiter: str) -> float:
         widths = Counter(len(cells) for _, cells in _split(sample, delimiter, True, None))
@@ -91,33 +114,55 @@ def _delimiter(sample: Sequence[str], path: Path) -> str:
 
     if suffix_of(path) == ".tsv":
         return "\t"
-    return "," if evenness(",") > evenness("\t") else "\t"
+    return max(DELIMITERS.values(), key=evenness)
 
 
 def _is_quoted(sample: Sequence[str], delimiter: str, path: Path) -> bool:
     """Whether most cells that open with a quote close with one; by suffix if there are none."""
-    cell = re.compile(rf'(?:^|{delimiter})(?:("(?:[^"]|"")*+")(?={delimiter}|\r?$)|("))', re.M)
-    closed = Counter(bool(match[1]) for match in cell.finditer("".join(sample)))
+    sign = re.escape(delimiter)
+    cell = re.compile(rf'(?:^|{sign})(?:("(?:[^"]|"")*+")(?={sign}|$)|("))', re.M)
+    text = "".join(sample).replace("\r\n", "\n").replace("\r", "\n")
+    closed = Counter(bool(match[1]) for match in cell.finditer(text))
     if not closed:
         return suffix_of(path) == ".csv"
     return closed[True] > 4 * closed[False]
 
 
 def _has_header(rows: Sequence[Cells]) -> bool:
-    """Whether the first row names columns: by known names, or by words above numbers."""
+    """Whether the first row names columns: by known names, by words above numbers, or by words
+    that are unlike those below."""
     head = [cell.strip() for cell in rows[0]]
-    if len(set(head)) < len(head) or any(len(cell) > 40 for cell in head):
+    if len(set(head)) < len(head) or any(len(cell) > NAME_LENGTH for cell in head):
         return False
     if any(cell.lower() in NAMES for cell in head):
         return True
     body = rows[1:]
     columns = range(len(head))
-    return bool(body) and any(
+    above_numbers = bool(body) and any(
         head[c]
         and not _is_number(head[c])
         and all(_is_number(row[c]) for row in body if c < len(row))
         for c in columns
     )
+    return above_numbers or _are_unlike(head, body)
+
+
+def _are_unlike(head: Sequence[str], body: Sequence[Cells]) -> bool:
+    """Whether words name columns of which one holds classes and another longer texts: none of the
+    words comes again in its column, although the classes do."""
+    named = all(_NAME.fullmatch(name) and len(name.split()) <= NAME_WORDS for name in head if name)
+    if not named or len(body) < LEAST_ROWS:
+        return False
+    columns = [[row[c].strip() for row in body if c < len(row)] for c in range(len(head))]
+    lowered = [{value.lower() for value in values} for values in columns]
+    if any(cell.lower() in values for cell, values in zip(head, lowered, strict=True)):
+        return False
+    classes = any(2 * len(values) <= len(body) for values in lowered)
+    texts = any(
+        values and median(map(len, values)) >= 2 * len(cell)
+        for cell, values in zip(head, columns, strict=True)
+    )
+    return classes and texts
 
 
 def _is_number(cell: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -17,10 +17,12 @@ from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabel
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
+from tercet.data.split import choose_dev
 from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.specs import Column, DataSpec, TaskSpec
 
 SHOWN = 5  # rows listed in a message
+NO_LABELS = "[]"  # of a row that may have several
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class BadRow:
 class SplitRows:
     """n rows of a split of a task, without their texts.
 
-    labels: int64 classes or float32 grades [n]; None for tasks without labels
+    labels: int64 classes or float32 grades [n], int64 0 and 1 [n, classes] of a task with several
+        labels per row; None for tasks without labels
+    remark: what a user must know about how the rows were split off; may be empty
     lines: int64 [n], each row's line in its file
     sources: int32 [n], each row's file as an index into `files`
     """
@@ -53,6 +57,7 @@ class SplitRows:
     sources: NDArray[np.int32]
     files: tuple[Path, ...]
     skipped: list[BadRow]
+    remark: str = ""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -64,12 +69,23 @@ class Examples(SplitRows):
 
     texts: tuple[list[str], ...]
 
+    def take(self, rows: NDArray[np.int64]) -> Examples:
+        """The examples of these rows [m], in their order."""
+        return replace(
+            self,
+            texts=tuple([column[row] for row in rows.tolist()] for column in self.texts),
+            labels=None if self.labels is None else self.labels[rows],
+            lines=self.lines[rows],
+            sources=self.sources[rows],
+        )
+
 
 def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     """Read all files of a split; bad rows are an error unless the recipe skips them."""
+    if task.data.dev_share is not None:
+        return _read_both(task, data_dir)[split]
     data = resolve(task.data)
     check_columns(task, data, split)
-    files = find_split(data, split, data_dir)
     collected = _Collected(
         data,
         LabelRule.of_task(task),
@@ -77,6 +93,27 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
         cut=data.sentences and split == "train",
         apart=is_apart(data, split),
     )
+    return _read(collected, find_split(data, split, data_dir))
+
+
+def _read_both(task: TaskSpec, data_dir: Path) -> dict[Split, Examples]:
+    """The training rows of which a share is dev; bad rows are listed with the training rows."""
+    data = resolve(task.data)
+    assert data.dev_share is not None
+    check_columns(task, data, "dev")
+    collected = _Collected(data, LabelRule.of_task(task), labelled=task.predicts)
+    whole = _read(collected, find_split(data, "train", data_dir))
+    groups = collected.groups if data.group is not None else None
+    chosen = choose_dev(whole.texts, whole.labels, share=data.dev_share, groups=groups)
+    train = whole.take(np.setdiff1d(np.arange(len(whole)), chosen.rows))
+    if not task.learns_labels:
+        train = replace(train, labels=None)
+    dev = replace(whole.take(chosen.rows), skipped=[], remark=chosen.remark)
+    return {"train": train, "dev": dev}
+
+
+def _read(collected: _Collected, files: Sequence[Path]) -> Examples:
+    data = collected.data
     for path in files:
         collected.add(path)
     if collected.bad and data.on_bad_row == "fail":
@@ -90,7 +127,13 @@ def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, S
     """A function that reads a task's split by name; the files of each are read at most once."""
 
     @cache
+    def both(name: str) -> dict[Split, Examples]:
+        return _read_both(tasks[name], data_dir)
+
+    @cache
     def read(name: str, split: Split) -> Examples:
+        if tasks[name].data.dev_share is not None:
+            return both(name)[split]
         return read_examples(tasks[name], split, data_dir)
 
     return read
@@ -115,6 +158,8 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
+    if data.label_separator is not None and not task.multi_label:
+        raise TercetError("`data.label_separator` needs `multi_label = true` in the task.")
     for mode, spec in task.modes.items():
         needed = {"single": 1, "bi": spec.objective.bi_texts, "cross": 2}[mode]
         if texts < needed:
@@ -129,10 +174,11 @@ class _Collected:
     data: DataSpec
     rule: LabelRule
     labelled: bool
-    cut: bool
-    apart: bool
+    cut: bool = False
+    apart: bool = False
     texts: tuple[list[str], ...] = ()
-    labels: list[float] = field(default_factory=list)
+    labels: list[list[float]] = field(default_factory=list)
+    groups: list[str | None] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
@@ -149,14 +195,23 @@ class _Collected:
 
     def add(self, path: Path) -> None:
         columns = wanted(self.data.texts or (), self.label)
+        every = columns if self.data.group is None else [*columns, self.data.group]
+        lists = [self.label] if self.label is not None and self.rule.several else []
         before = len(self.lines)
-        for row in islice(read_rows(path, columns, reading_of(self.data)), self.data.limit):
+        rows = read_rows(path, every, reading_of(self.data), lists=lists)
+        for row in islice(rows, self.data.limit):
             self.rows += 1
-            bad = find_fault(row, columns, path=path, label=self.label is not None)
-            bad = bad or self._take_label(row, path)
+            needed = row._replace(values=row.values[: len(columns)])
+            if self.rule.several and self.label is not None and not needed.values[-1]:
+                # A row may have none of the labels.
+                needed = needed._replace(values=(*needed.values[:-1], NO_LABELS))
+            bad = find_fault(needed, columns, path=path, label=self.label is not None)
+            bad = bad or self._take_label(needed, path)
             if bad is not None:
                 self.bad.append(bad)
                 continue
+            if self.data.group is not None:
+                self.groups.append(row.values[-1])
             for values in self._rows_of(row):
                 self.lines.append(row.line)
                 for texts, value in zip(self.texts, values, strict=False):
@@ -176,7 +231,7 @@ class _Collected:
             return None
         cell = row.values[-1] or ""
         try:
-            value = self.rule.parse(cell)
+            values = self.rule.parse_row(cell)
         except UnmappedLabelError as error:
             return BadRow(str(path), row.line, str(self.label), cell, str(error))
         except WrongLabelError as error:
@@ -184,7 +239,7 @@ class _Collected:
                 f"{path} {unit_of(path)} {row.line}: column `{self.label}` is "
                 f"{shorten(cell)!r}, expected {error}."
             ) from error
-        self.labels.append(value)
+        self.labels.append(values)
         return None
 
     def finish(self, files: Sequence[Path]) -> Examples:

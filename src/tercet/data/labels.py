@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +25,27 @@ class UnmappedLabelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """Classes (by number from 0 or by name), grades in a range, or any number; after a word map."""
+    """Classes (by number from 0 or by name), grades in a range, or any number; after a word map.
+
+    several: whether a cell holds any number of classes, as JSON or between separators
+    """
 
     names: Sequence[str] | None = None
     span: tuple[float, float] | None = None
     words: Mapping[str, float] | None = None
+    several: bool = False
+    separator: str | None = None
     _known: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_task(cls, task: TaskSpec) -> LabelRule:
-        return cls(names=task.labels, span=task.range, words=task.data.label_map)
+        return cls(
+            names=task.labels,
+            span=task.range,
+            words=task.data.label_map,
+            several=task.multi_label,
+            separator=task.data.label_separator,
+        )
 
     @property
     def expected(self) -> str:
@@ -51,8 +63,20 @@ class LabelRule:
             self._known[cell] = self._parse(cell)
         return self._known[cell]
 
-    def collect(self, values: Sequence[float]) -> Labels:
-        """Parsed labels as an array: int64 classes or float32 grades, [n]."""
+    def parse_row(self, cell: str) -> list[float]:
+        """The class number or grade of a cell, or all of its class numbers."""
+        cells = split_labels(cell, self.separator) if self.several else [cell]
+        return [self.parse(part) for part in cells]
+
+    def collect(self, rows: Sequence[Sequence[float]]) -> Labels:
+        """Parsed rows as an array: int64 classes or float32 grades [n], or int64 0 and 1
+        [n, classes]."""
+        if self.several:
+            found = np.zeros((len(rows), len(self.names or ())), np.int64)
+            places = np.repeat(np.arange(len(rows)), list(map(len, rows)))
+            found[places, np.array([value for row in rows for value in row], np.int64)] = 1
+            return found
+        values = [row[0] for row in rows]
         if self.names is not None:
             return np.asarray(values, np.int64)
         return np.asarray(values, np.float32)
@@ -84,6 +108,19 @@ class LabelRule:
         if not fits:
             raise WrongLabelError(self.expected)
         return number
+
+
+def split_labels(cell: str, separator: str | None) -> list[str]:
+    """The labels of a cell: a JSON list, or parts between separators; blank parts are dropped."""
+    if cell.startswith("["):
+        try:
+            listed = json.loads(cell)
+        except ValueError:
+            listed = None
+        if isinstance(listed, list):
+            return [str(part).strip() for part in listed if str(part).strip()]
+    parts = [cell] if separator is None else cell.split(separator)
+    return [part.strip() for part in parts if part.strip()]
 
 
 def parse_number(cell: str) -> float | None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tercet.data.delimited import OPEN, Reading
 from tercet.data.files import find_file
-from tercet.errors import TercetError, nearest
+from tercet.errors import ArgumentError, TercetError, nearest
 from tercet.specs import Column, DataSpec
 
 Split = Literal["train", "dev"]
@@ -96,9 +96,17 @@ def resolve(data: DataSpec) -> DataSpec:
 
 
 def split_files(data: DataSpec, split: Split) -> list[str]:
-    """The file names of a split, from the recipe or its layout; may be empty."""
+    """The file names of a split, from the recipe or its layout; may be empty.
+
+    Where dev is a share of the training rows, both splits are in the training files.
+    """
     resolved = resolve(data)
-    return resolved.train if split == "train" else resolved.dev
+    return resolved.train if split == "train" or isinstance(resolved.dev, float) else resolved.dev
+
+
+def has_dev(data: DataSpec) -> bool:
+    """Whether there are dev rows: in files of their own or as a share of the training rows."""
+    return bool(split_files(data, "dev"))
 
 
 def find_split(data: DataSpec, split: Split, data_dir: Path) -> list[Path]:
@@ -106,7 +114,12 @@ def find_split(data: DataSpec, split: Split, data_dir: Path) -> list[Path]:
     names = split_files(data, split)
     if not names:
         owner = f"layout `{data.layout}`" if data.layout else "the task's data"
-        raise TercetError(f"No {split} files: {owner} has none; name them with `{split}`.")
+        other = ", or set a share such as `dev = 0.15`" if split == "dev" else ""
+        raise TercetError(f"No {split} files: {owner} has none; name them with `{split}`{other}.")
+    if not data_dir.is_dir():
+        raise ArgumentError(
+            f"`data` {data_dir}: no such folder; give the folder that holds {names[0]}.", "data"
+        )
     folders = [data_dir]
     if data.layout is not None:
         folders.append(data_dir / find_layout(data.layout).folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -35,15 +35,24 @@ class FileRow(NamedTuple):
     blank: bool = False
 
 
-def read_rows(path: Path, columns: Sequence[Column], reading: Reading = OPEN) -> Iterator[FileRow]:
-    """Rows of a file, with the values of `columns` in that order."""
+def read_rows(
+    path: Path,
+    columns: Sequence[Column],
+    reading: Reading = OPEN,
+    *,
+    lists: Collection[Column] = (),
+) -> Iterator[FileRow]:
+    """Rows of a file, with the values of `columns` in that order.
+
+    lists: columns whose values may be lists in JSON lines and Parquet; these become JSON
+    """
     kind = kind_of(path)
     if kind == "delimited":
         rows = _delimited_rows(path, columns, reading)
     elif kind == "json-lines":
-        rows = _json_rows(path, columns)
+        rows = _json_rows(path, columns, lists)
     elif kind == "parquet":
-        rows = _parquet_rows(path, columns)
+        rows = _parquet_rows(path, columns, lists)
     else:
         rows = _text_rows(path, columns)
     return _without_blank_end(rows, path)
@@ -100,15 +109,21 @@ def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
         yield FileRow(number, (text,) * len(columns), blank=text is None)
 
 
-def _json_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
+def _json_rows(
+    path: Path, columns: Sequence[Column], lists: Collection[Column]
+) -> Iterator[FileRow]:
     names = [str(column) for column in columns]
+    read = [_list_as_text if column in lists else _as_text for column in columns]
     wanted, seen = set(names), set[str]()
     for line, row in json_objects(path):
         if row is None:
             yield FileRow(line, (None,) * len(names), blank=True)
             continue
         seen.update(row)
-        values = [_as_text(row.get(name), f"{path} line {line}", name) for name in names]
+        place = f"{path} line {line}"
+        values = [
+            as_text(row.get(name), place, name) for as_text, name in zip(read, names, strict=True)
+        ]
         yield FileRow(line, tuple(values))
     for name in wanted - seen:
         keys = ", ".join(f"`{key}`" for key in sorted(seen)[:20])
@@ -132,7 +147,10 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
         yield number, row
 
 
-def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
+def _parquet_rows(
+    path: Path, columns: Sequence[Column], lists: Collection[Column]
+) -> Iterator[FileRow]:
+    read = [_list_as_text if column in lists else _as_text for column in columns]
     with open_parquet(path) as parquet:
         names = list(parquet.schema_arrow.names)
         chosen = [names[find_column(column, names, path=path)] for column in columns]
@@ -142,7 +160,10 @@ def _parquet_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
             for cells in zip(*values, strict=True):
                 number += 1
                 place = f"{path} row {number}"
-                texts = [_as_text(c, place, name) for c, name in zip(cells, chosen, strict=True)]
+                texts = [
+                    as_text(cell, place, name)
+                    for as_text, cell, name in zip(read, cells, chosen, strict=True)
+                ]
                 yield FileRow(number, tuple(texts))
 
 
@@ -160,6 +181,14 @@ def open_parquet(path: Path) -> Iterator[Any]:
             yield pa.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid as error:
             raise TercetError(f"{path}: not a whole Parquet file ({error}).") from error
+
+
+def _list_as_text(value: object, place: str, column: str) -> str | None:
+    """A list of typed values as JSON of their texts; other values as `_as_text` has them."""
+    if not isinstance(value, list):
+        return _as_text(value, place, column)
+    texts = [_as_text(item, place, column) for item in value]
+    return json.dumps([text for text in texts if text is not None], ensure_ascii=False)
 
 
 def _as_text(value: object, place: str, column: str) -> str | None:

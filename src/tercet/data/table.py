@@ -32,7 +32,7 @@ from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces, Tokens
 
-FORMAT = 1  # of the cache: increase it when the same files give a different table
+FORMAT = 2  # of the cache: increase it when the same files give a different table
 CHUNK = 8192  # texts per call of `progress`
 
 
@@ -106,6 +106,7 @@ def build_table(
         sources=examples.sources,
         files=examples.files,
         skipped=examples.skipped,
+        remark=examples.remark,
     )
 
 
@@ -147,7 +148,10 @@ def _key(
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
+        # A share makes two tables of the same files, in which other rows are labelled.
+        "split": None if data.dev_share is None else [split, data.dev_share, task.predicts],
         "labels": task.labels,
+        "several": task.multi_label,
         "range": task.range,
         "labelled": is_labelled(task, split),
         "apart": is_apart(data, split),
@@ -166,7 +170,8 @@ def _store(table: TaskTable) -> Stored:
     # Files as numbers: their paths may differ next time.
     numbers = {str(path): number for number, path in enumerate(table.files)}
     skipped = [[numbers[bad.file], *astuple(bad)[1:]] for bad in table.skipped]
-    return Stored(arrays, {"columns": len(table.columns), "skipped": skipped})
+    notes = {"columns": len(table.columns), "skipped": skipped, "remark": table.remark}
+    return Stored(arrays, notes)
 
 
 def _restore(stored: Stored, files: list[Path]) -> TaskTable:
@@ -181,4 +186,5 @@ def _restore(stored: Stored, files: list[Path]) -> TaskTable:
         sources=arrays["sources"],
         files=tuple(files),
         skipped=[BadRow(str(files[row[0]]), *row[1:]) for row in stored.notes["skipped"]],
+        remark=stored.notes["remark"],
     )

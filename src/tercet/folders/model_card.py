@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from tercet.data.layouts import split_files
+from tercet.data.layouts import has_dev, split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
@@ -50,6 +50,8 @@ class ModelInfo(Spec):
     @model_validator(mode="after")
     def _names_have_heads(self) -> Self:
         for name, task in self.tasks.items():
+            if task.lacks is not None:
+                raise ValueError(f"task `{name}` has no `{task.lacks}`")
             if task.like is not None:
                 check_like(name, task, self.tasks)
         for name, modes in (self.scalings or {}).items():
@@ -168,10 +170,12 @@ def _source(task: TaskSpec) -> str:
     data = task.data
     train = split_files(data, "train")
     # A task that trains the heads of another is not measured itself.
-    dev = split_files(data, "dev") if task.like is None else []
+    dev = _listed(split_files(data, "dev")) if task.like is None and has_dev(data) else ""
+    if data.dev_share is not None:
+        dev = f"{data.dev_share:.0%} of these rows" if dev else ""
     named = [f"layout {data.layout}"] if data.layout else []
     named += [f"trained on {_listed(train)}"] if train else []
-    named += [f"measured on {_listed(dev)}"] if dev else []
+    named += [f"measured on {dev}"] if dev else []
     return "; ".join(named)
 
 

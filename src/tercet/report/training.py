@@ -82,7 +82,8 @@ def read_run(folder: Path) -> RunHistory:
     lines = _read_lines(folder / "metrics.jsonl")
     steps = [line for line in lines if "loss" in line]
     scores = [line for line in lines if "dev" in line]
-    tasks = {name: task for name, task in recipe.tasks.items() if task.answers}
+    scored = {name for line in scores for name in line["dev"]}
+    tasks = {name: task for name, task in recipe.tasks.items() if name in scored}
     return RunHistory(
         name=recipe.name,
         steps=max((line["step"] for line in lines), default=0),
@@ -129,7 +130,8 @@ def _thinned(curve: Curve) -> Curve:
 
 def _chosen_metrics(line: Mapping[str, Any], tasks: Mapping[str, TaskSpec]) -> Values:
     return {
-        name: line["dev"][name][best_mode(task)][task.chosen_metric] for name, task in tasks.items()
+        name: line["dev"].get(name, {}).get(best_mode(task), {}).get(task.chosen_metric)
+        for name, task in tasks.items()
     }
 
 

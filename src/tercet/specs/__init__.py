@@ -7,6 +7,7 @@ from tercet.specs.base import (
     Activation,
     Column,
     Count,
+    Delimiter,
     Feature,
     Interval,
     Metric,

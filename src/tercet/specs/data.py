@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from tercet.specs.base import ONE_OR_MORE, Column, Count, Pooling, Share, Spec
+from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Pooling, Share, Spec
 
 
 class EncoderSpec(Spec):
@@ -58,18 +58,34 @@ class PairsSpec(Spec):
         return self
 
 
+def _files_or_share(value: Any) -> Any:
+    if isinstance(value, int | float) and not 0.0 < value < 1.0:
+        raise ValueError(
+            f"{value} should be files, or a share of the training rows between 0 and 1"
+        )
+    return [value] if isinstance(value, str) else value
+
+
 class DataSpec(Spec):
     layout: str | None = None
     """A known layout (`cs224n-sst`, ...), which provides files, columns and format."""
     train: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list)
     """Training files, relative to the data folder, read in order."""
-    dev: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list)
-    """Files that are scored."""
+    dev: Annotated[list[str] | float, BeforeValidator(_files_or_share)] = Field(
+        default_factory=list
+    )
+    """Files that are scored, or a share of the training rows that is split off: stratified by
+    label, with equal texts and pairs that share a text on one side. Without dev nothing is
+    scored."""
+    group: Column | None = None
+    """Where `dev` is a share: a column whose equal values stay on one side, such as an author."""
     texts: Annotated[list[Column] | None, ONE_OR_MORE] = None
     """One, two or three text columns, by name or by number from 1."""
     label: Column | None = None
     """The label column, by name or by number from 1."""
-    delimiter: Literal["tab", "comma"] | None = None
+    label_separator: Annotated[str, Field(min_length=1)] | None = None
+    """Between the labels of a cell, where a task has `multi_label`."""
+    delimiter: Delimiter | None = None
     """Of CSV and TSV files; default: detected."""
     quoting: bool | None = None
     """Whether `"` quotes a field; default: detected."""
@@ -86,10 +102,21 @@ class DataSpec(Spec):
     pairs: PairsSpec | None = None
     """Make pairs of the training sentences of all text columns, for a teacher to label."""
 
+    @property
+    def dev_share(self) -> float | None:
+        """The share of the training rows that is dev, if dev is not in files of its own."""
+        return self.dev if isinstance(self.dev, float) else None
+
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if self.layout is None and not (self.train or self.dev):
             raise ValueError("needs a `layout`, or `train` or `dev` files")
+        if self.dev_share is not None and self.layout is None and not self.train:
+            raise ValueError("`dev` is a share of the training rows, and `train` names no files")
+        if self.dev_share is not None and (self.sentences or self.pairs is not None):
+            raise ValueError("`sentences` and `pairs` need `dev` in files of its own, not a share")
+        if self.group is not None and self.dev_share is None:
+            raise ValueError("`group` keeps rows together where `dev` is a share, such as 0.15")
         if self.layout is None and self.texts is None:
             raise ValueError("needs `texts`, the text columns, where there is no `layout`")
         if self.texts is not None and not 1 <= len(self.texts) <= 3:

@@ -40,6 +40,8 @@ class PredictiveSpec(ObjectiveSpec):
     """
 
     predicts = True
+    needs: ClassVar[Literal["labels", "range"] | None] = None
+    """The key of the task without which it cannot learn; training finds it in the data."""
     takes_prior: ClassVar[bool] = False
     """Whether the share of two classes in training may differ from the one in use."""
 
@@ -77,6 +79,7 @@ Objective = Annotated[SerializeAsAny[ObjectiveSpec], of_kind(OBJECTIVES)]
 class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
+    needs = "labels"
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
     kind: Literal["cross-entropy"] = "cross-entropy"
     label_smoothing: Share = 0.0
@@ -106,6 +109,7 @@ class CrossEntropySpec(PredictiveSpec):
 class BinaryCrossEntropySpec(PredictiveSpec):
     """Cross-entropy of two classes with one output."""
 
+    needs = "labels"
     takes_prior = True
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
@@ -120,6 +124,8 @@ class BinaryCrossEntropySpec(PredictiveSpec):
 
 class GradedSpec(PredictiveSpec):
     """Grades in the task's range."""
+
+    needs = "range"
 
     def check(self, labels: LabelSpace) -> None:
         if labels.range is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from tercet.specs.predictions import Floats
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 _MODES: tuple[Mode, ...] = ("cross", "bi", "single")
+_SIMPLEST: dict[str, Any] = {"labels": ["0", "1"], "range": (0.0, 1.0)}
 
 
 class ModeSpec(Spec):
@@ -77,9 +78,12 @@ class TaskSpec(Spec):
     """Share of the training rows that calibration is fitted on instead. Tasks that are like this
     one leave out rows that contain these."""
     labels: Annotated[list[str], Field(min_length=2)] | None = None
-    """Names of the classes, in the order of their numbers from 0."""
+    """Names of the classes, in the order of their numbers from 0; default: found in the training
+    files."""
+    multi_label: bool = False
+    """Whether a row may have any number of the `labels`, none included."""
     range: Interval | None = None
-    """Lowest and highest label of a graded task."""
+    """Lowest and highest label of a graded task; default: found in the training files."""
     prior: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """For two classes: the frequency of the second where the model will be used. Training corrects
     for the difference to the training rows. Default: its frequency in the training rows."""
@@ -114,6 +118,14 @@ class TaskSpec(Spec):
         return LabelSpace(classes=classes, range=self.range)
 
     @property
+    def lacks(self) -> Literal["labels", "range"] | None:
+        """The key that the recipe leaves to be found in the training files, if any."""
+        if self.labels is not None or self.range is not None or not self.learns_labels:
+            return None
+        needed = (spec.prediction.needs for spec in self.predicting_modes.values())
+        return next(filter(None, needed), None)
+
+    @property
     def predicts(self) -> bool:
         """Whether it has a head that predicts labels; contrastive tasks have none."""
         return any(spec.predicts for spec in self.modes.values())
@@ -137,7 +149,7 @@ class TaskSpec(Spec):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """What predictions of this task are measured by; the first is the default."""
-        labels = self.label_space
+        labels = self._presumed().label_space
         for spec in self.predicting_modes.values():
             return spec.prediction.metrics(labels)
         return labels.metrics
@@ -160,8 +172,18 @@ class TaskSpec(Spec):
             return self
         return self.model_copy(update={"teacher": self.teacher.without_places()})
 
+    def _presumed(self) -> Self:
+        """The same with the simplest labels where those of the data are not known yet."""
+        key = self.lacks
+        return self if key is None else self.model_copy(update={key: _SIMPLEST[key]})
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        self._presumed()._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise a ValueError unless all keys fit together."""
         if not self.modes and self.like is not None:
             raise ValueError(f"is like `{self.like}`, but no task of that name has modes")
         if not self.modes:
@@ -185,7 +207,6 @@ class TaskSpec(Spec):
         if self.chosen_metric not in self.metrics:
             fitting = ", ".join(self.metrics)
             raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
-        return self
 
 
 def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:

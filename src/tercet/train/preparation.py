@@ -11,7 +11,7 @@ import torch
 
 from tercet import weights
 from tercet.data.examples import Examples, describe_skipped, read_once
-from tercet.data.layouts import Split
+from tercet.data.layouts import Split, has_dev
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.infer.engine import Engine
@@ -19,6 +19,7 @@ from tercet.network.network import Network
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
+from tercet.specs import EvaluationSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
 from tercet.train.head_loss import Targets
@@ -131,9 +132,31 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, str]:
 def _check_stages(recipe: Recipe, network: Network) -> None:
     """Raise what would stop a later stage before anything is written."""
     for stage in recipe.stages:
+        _check_scored(recipe, stage)
         choose_trainable(network, stage, tasks=recipe.stage_tasks(stage))
         if stage.surgery is not None:
             GradientSurgery(stage.surgery)
+
+
+def scored_tasks(recipe: Recipe, evaluation: EvaluationSpec) -> list[str]:
+    """Names of the tasks that are scored and have dev rows."""
+    return [name for name in recipe.scored_tasks(evaluation) if has_dev(recipe.tasks[name].data)]
+
+
+def _check_scored(recipe: Recipe, stage: StageSpec) -> None:
+    """Raise if the recipe names a task that cannot be scored, for lack of dev rows."""
+    evaluation = recipe.evaluation_of(stage)
+    named = dict.fromkeys(evaluation.tasks or (), "evaluation.tasks")
+    if "." in evaluation.score:
+        named[evaluation.score.partition(".")[0]] = "evaluation.score"
+    if stage.schedule.after_score is not None:
+        named |= dict.fromkeys(recipe.stage_tasks(stage), f"schedule `{stage.schedule.kind}`")
+    for task, key in named.items():
+        if not has_dev(recipe.tasks[task].data):
+            raise TercetError(
+                f"{key} needs dev rows of task `{task}`; name files with `data.dev`, or set a "
+                "share such as `dev = 0.15`."
+            )
 
 
 def _load_tables(
@@ -153,7 +176,9 @@ def _load_tables(
         names |= set(recipe.stage_tasks(stage) if split == "train" else scored)
     tables = {}
     for name, task in recipe.tasks.items():
-        if name in names:
+        if name in names and split == "dev" and not has_dev(task.data):
+            listener.say(f"{name} has no dev rows and is not scored; `data.dev` names them.")
+        elif name in names:
             table = load_table(
                 task, split, data, tokenizer, limit=limit, read=partial(read, name, split)
             )
@@ -166,4 +191,5 @@ def _describe_table(name: str, split: str, table: TaskTable, *, limit: int) -> s
     cut = sum(int((column.lengths > limit).sum()) for column in table.columns)
     notes = [f"{name} {split}: {len(table):,} rows"]
     notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
-    return "; ".join(notes) + f". {describe_skipped(table.skipped)}".rstrip()
+    further = f" {describe_skipped(table.skipped)} {table.remark}"
+    return f"{'; '.join(notes)}.{further.rstrip()}"

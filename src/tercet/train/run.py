@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tercet.data.found import with_found_labels
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluate.scaling import with_scalings
@@ -23,7 +24,7 @@ from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position
 from tercet.train.metrics_log import MetricsLog
 from tercet.train.plan import Draw
-from tercet.train.preparation import Prepared, prepare
+from tercet.train.preparation import Prepared, prepare, scored_tasks
 from tercet.train.run_folder import RunFolder
 
 
@@ -45,9 +46,14 @@ def train_recipe(
     tensorboard: bool = False,
     listener: Listener,
 ) -> RunResult | None:
-    """Train a recipe; the result is None on all processes but the main one."""
+    """Train a recipe; the result is None on all processes but the main one.
+
+    Labels and ranges that it does not list are found in the training files first.
+    """
     world = World.join(device)
     try:
+        with world.all_or_none():
+            recipe = with_found_labels(recipe, data)
         run = Run(recipe, data=data, out=out, world=world, listener=listener)
         return run.train(resume=resume, tensorboard=tensorboard)
     finally:
@@ -130,12 +136,13 @@ class Run:
             raise ReportedElsewhereError from error
 
     def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], tuple[Metrics, float]] | None:
-        if not any(task.answers for task in self.recipe.tasks.values()):
+        stages = map(self.recipe.evaluation_of, self.recipe.stages)
+        if not any(scored_tasks(self.recipe, evaluation) for evaluation in stages):
             return None
 
         def score(stage: StageSpec) -> tuple[Metrics, float]:
             evaluation = self.recipe.evaluation_of(stage)
-            names = self.recipe.scored_tasks(evaluation)
+            names = scored_tasks(self.recipe, evaluation)
             metrics = self._metrics(prepared, names, rows=evaluation.rows)
             whole = evaluation.rows is None and metrics.keys() == prepared.dev.keys()
             self._newest = metrics if whole else None

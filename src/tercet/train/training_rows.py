@@ -8,7 +8,7 @@ import numpy as np
 
 from tercet.data.examples import Examples
 from tercet.data.held_out import Rows, held_out_rows, rows_apart, rows_not_in
-from tercet.data.layouts import Split, split_files
+from tercet.data.layouts import Split, has_dev
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.infer.engine import Engine
@@ -88,7 +88,7 @@ class TrainingRows:
             known = self._read(task.like, "train").texts
             held_out = held_out_rows(len(known[0]), share=other.held_out).tolist()
             rows = rows_apart(texts, [[column[row] for row in held_out] for column in known])
-        if split_files(other.data, "dev"):
+        if has_dev(other.data):
             rows = np.intersect1d(rows, rows_not_in(texts, self._read(task.like, "dev").texts))
         return rows
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import read_examples
+from tercet.data.layouts import has_dev
 from tercet.data.senteval import GradedPairs, StsSet, read_sts
 from tercet.errors import shorten
 from tercet.evaluate import presentation as show
@@ -230,6 +231,8 @@ def _project_sentences(
 ) -> Projection | None:
     columns: dict[str, Sequence[str]] = {}
     for name, spec in context.model.tasks.items():
+        if not has_dev(spec.data):
+            continue
         with note_missing(missing, Geometry.name, name):
             columns[name] = read_examples(spec, "dev", context.data).texts[0]
     if not columns and pairs is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import Examples, read_examples
+from tercet.data.layouts import has_dev
 from tercet.evaluate import presentation as show
 from tercet.evaluate.calibration import class_probabilities
 from tercet.evaluate.encoded_texts import EncodedTexts
@@ -272,6 +273,8 @@ class Robustness(Suite):
                 }
         changes: dict[str, dict[Mode, dict[str, ChangeResult]]] = {}
         for task, spec in tasks.items():
+            if not has_dev(spec.data):
+                continue
             with note_missing(missing, self.name, task):
                 examples = read_examples(spec, "dev", context.data)
                 changes[task] = _measure_changes(context.texts, task, spec, examples, limit)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
+from tercet.data.layouts import has_dev
 from tercet.errors import TercetError
 from tercet.evaluate import presentation as show
 from tercet.evaluate.answers import Answers
@@ -66,6 +67,8 @@ class TasksResult(SuiteResult):
     tasks: dict[str, TaskResult]
     overall: Values
     missing: list[Missing] = field(default_factory=list)
+    without_dev: list[str] = field(default_factory=list)
+    """Names of tasks that have no dev rows and were not measured."""
 
     @property
     def values(self) -> Metrics:
@@ -86,10 +89,13 @@ class TasksResult(SuiteResult):
         return [task.best for task in self.tasks.values()]
 
     def notes(self) -> list[str]:
-        return [
+        skipped = [
             f"{name}: {describe_skipped(task.skipped)}"
             for name, task in self.tasks.items()
             if task.skipped
+        ]
+        return skipped + [
+            f"{name}: has no dev rows, so it is not measured." for name in self.without_dev
         ]
 
     def headlines(self) -> list[show.Headline]:
@@ -188,9 +194,16 @@ class Tasks(Suite):
 
     def run(self, context: Context) -> TasksResult:
         """Measure all tasks that predict on their dev files."""
-        specs = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
-        if not specs:
+        predicting = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
+        if not predicting:
             raise TercetError("This model has no task to measure; it can only embed.")
+        specs = {name: spec for name, spec in predicting.items() if has_dev(spec.data)}
+        without_dev = [name for name in predicting if name not in specs]
+        if not specs:
+            raise TercetError(
+                f"Task `{without_dev[0]}` of this model has no dev rows to measure it on; set "
+                "`data.dev` in its recipe to files or to a share of the training rows."
+            )
         results: dict[str, TaskResult] = {}
         missing: list[Missing] = []
         for name, spec in specs.items():
@@ -198,8 +211,10 @@ class Tasks(Suite):
                 examples = read_examples(spec, "dev", context.data)
                 results[name] = _measure(context, name, spec, examples)
         if missing:
-            return TasksResult(results, {"mean": None, "mean-shifted": None}, missing)
-        return TasksResult(results, overall_of(_values(results), specs))
+            nothing: Values = {"mean": None, "mean-shifted": None}
+            return TasksResult(results, nothing, missing, without_dev)
+        overall = overall_of(_values(results), specs)
+        return TasksResult(results, overall, without_dev=without_dev)
 
 
 def _values(tasks: dict[str, TaskResult]) -> Metrics:

@@ -1,0 +1,127 @@
+"""Labels and ranges that a recipe does not list, found in its training files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tercet.data.examples import check_columns
+from tercet.data.files import unit_of
+from tercet.data.labels import parse_number, split_labels
+from tercet.data.layouts import find_split, reading_of, resolve
+from tercet.data.readers import read_rows
+from tercet.errors import TercetError, shorten
+from tercet.recipe import Recipe
+from tercet.specs import TaskSpec
+
+MOST_LABELS = 1000
+
+
+class _Label(NamedTuple):
+    """A label as it is written, and where."""
+
+    text: str
+    place: str
+
+
+def with_found_labels(recipe: Recipe, data_dir: Path) -> Recipe:
+    """The recipe with the `labels` and `range` of tasks that list neither, checked as a whole."""
+    lacking = {name: task for name, task in recipe.tasks.items() if task.lacks is not None}
+    if not lacking:
+        return recipe
+    tree = recipe.model_dump(mode="json", exclude_none=True)
+    for name, task in lacking.items():
+        source = recipe.tasks[task.like] if task.like is not None else task
+        try:
+            found = _find(source, data_dir)
+        except TercetError as error:
+            raise TercetError(f"Task `{name}` lists no `{task.lacks}`: {error}") from error
+        tree["tasks"][name][str(task.lacks)] = found
+    return Recipe.from_tree(tree, where=f"recipe {recipe.name}, with labels found in the data")
+
+
+def _find(task: TaskSpec, data_dir: Path) -> Any:
+    return found_labels(task, data_dir) if task.lacks == "labels" else found_range(task, data_dir)
+
+
+def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
+    """The different labels of the training rows: numbers by value, then words alphabetically.
+
+    Numbers that are equal are one label, in the first spelling.
+    """
+    if task.data.label_map is not None:
+        return _mapped_labels(task.data.label_map)
+    known: dict[str | float, str] = {}
+    seen: set[str] = set()
+    for label in _labels(task, data_dir):
+        if label.text in seen:
+            continue
+        seen.add(label.text)
+        number = parse_number(label.text)
+        is_number = number is not None and math.isfinite(number)
+        known.setdefault(number if is_number and number is not None else label.text, label.text)
+        if len(known) > MOST_LABELS:
+            raise TercetError(
+                f"{label.place}: column `{_column(task)}` has more than {MOST_LABELS:,} different "
+                "labels; it looks like text or grades: name another column with `data.label`, or "
+                "use an objective for grades."
+            )
+    if len(known) < 2:
+        only = "".join(f" {text!r}" for text in known.values())
+        raise TercetError(f"column `{_column(task)}` has only one label{only}; two are needed.")
+    numbers = sorted(key for key in known if isinstance(key, float))
+    words = sorted((key for key in known if isinstance(key, str)), key=lambda w: (w.casefold(), w))
+    return [known[key] for key in (*numbers, *words)]
+
+
+def found_range(task: TaskSpec, data_dir: Path) -> tuple[float, float]:
+    """The lowest and the highest label of the training rows."""
+    words = task.data.label_map
+    low, high = math.inf, -math.inf
+    for label in _labels(task, data_dir):
+        number = words.get(label.text) if words is not None else parse_number(label.text)
+        if number is None and words is not None:
+            continue  # a bad row, which reading the examples reports
+        if number is None or not math.isfinite(number):
+            raise TercetError(
+                f"{label.place}: column `{_column(task)}` is {shorten(label.text)!r}, expected a "
+                "number."
+            )
+        low, high = min(low, number), max(high, number)
+    if not low < high:
+        raise TercetError(f"column `{_column(task)}` has no two different numbers.")
+    return low, high
+
+
+def _labels(task: TaskSpec, data_dir: Path) -> Iterator[_Label]:
+    """The labels of all training rows that have any."""
+    data = resolve(task.data)
+    check_columns(task, data, "train")
+    assert data.label is not None  # since its columns were checked
+    lists = [data.label] if task.multi_label else []
+    for path in find_split(data, "train", data_dir):
+        rows = read_rows(path, [data.label], reading_of(data), lists=lists)
+        for row in islice(rows, data.limit):
+            cell = row.values[0]
+            if row.problem is not None or cell is None:
+                continue
+            place = f"{path} {unit_of(path)} {row.line}"
+            parts = split_labels(cell, data.label_separator) if task.multi_label else [cell]
+            yield from (_Label(part, place) for part in parts)
+
+
+def _mapped_labels(words: dict[str, float]) -> list[str]:
+    """The words of a map by the class numbers that they stand for."""
+    names: dict[float, str] = {}
+    for word, value in words.items():
+        names.setdefault(value, word)
+    if sorted(names) != list(range(len(names))) or len(names) < 2:
+        raise TercetError("`label_map` needs the class numbers 0, 1, ...; list `labels` instead.")
+    return [names[number] for number in sorted(names)]
+
+
+def _column(task: TaskSpec) -> str:
+    return str(resolve(task.data).label)
