@@ -104,10 +104,11 @@ def test_several_labels_are_collected_over_all_cells(make_task: MakeTask, tmp_pa
     ("task", "cells", "message"),
     [
         (CLASSES, [f"word {n}" for n in range(1001)], "line 1002: column `2` has more than 1,000"),
-        (CLASSES, ["a", "a"], "has only one label 'a'"),
+        (CLASSES, ["a", "a"], "a.csv: column `2` has only one label, 'a'"),
+        (CLASSES, ["", ""], "a.csv: column `2` has no labels"),
         (GRADES, ["1", "good"], "line 3: column `2` is 'good', expected a number"),
         (GRADES, ["1", "inf"], "expected a number"),
-        (GRADES, ["2", "2"], "no two different numbers"),
+        (GRADES, ["2", "2"], "a.csv: column `2` has no two different grades"),
         ({**CLASSES, "data": {"train": "a.csv", "texts": 1}}, ["a", "b"], "needs `data.label`"),
         ({**CLASSES, "data": {"train": "b.csv", "texts": 1, "label": 2}}, ["a"], "b.csv: no such"),
         (

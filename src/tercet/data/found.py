@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tercet.data.examples import check_columns
 from tercet.data.files import unit_of
@@ -35,16 +35,9 @@ def with_found_labels(recipe: Recipe, data_dir: Path) -> Recipe:
     tree = recipe.model_dump(mode="json", exclude_none=True)
     for name, task in lacking.items():
         source = recipe.tasks[task.like] if task.like is not None else task
-        try:
-            found = _find(source, data_dir)
-        except TercetError as error:
-            raise TercetError(f"Task `{name}` lists no `{task.lacks}`: {error}") from error
-        tree["tasks"][name][str(task.lacks)] = found
+        find = found_labels if task.lacks == "labels" else found_range
+        tree["tasks"][name][str(task.lacks)] = find(source, data_dir)
     return Recipe.from_tree(tree, where=f"recipe {recipe.name}, with labels found in the data")
-
-
-def _find(task: TaskSpec, data_dir: Path) -> Any:
-    return found_labels(task, data_dir) if task.lacks == "labels" else found_range(task, data_dir)
 
 
 def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
@@ -70,8 +63,11 @@ def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
                 "use an objective for grades."
             )
     if len(known) < 2:
-        only = "".join(f" {text!r}" for text in known.values())
-        raise TercetError(f"column `{_column(task)}` has only one label{only}; two are needed.")
+        found = "".join(f"only one label, {text!r}" for text in known.values()) or "no labels"
+        raise TercetError(
+            f"{_files(task, data_dir)}: column `{_column(task)}` has {found}; a task needs two "
+            "or more."
+        )
     numbers = sorted(key for key in known if isinstance(key, float))
     words = sorted((key for key in known if isinstance(key, str)), key=lambda w: (w.casefold(), w))
     return [known[key] for key in (*numbers, *words)]
@@ -92,7 +88,9 @@ def found_range(task: TaskSpec, data_dir: Path) -> tuple[float, float]:
             )
         low, high = min(low, number), max(high, number)
     if not low < high:
-        raise TercetError(f"column `{_column(task)}` has no two different numbers.")
+        raise TercetError(
+            f"{_files(task, data_dir)}: column `{_column(task)}` has no two different grades."
+        )
     return low, high
 
 
@@ -121,6 +119,10 @@ def _mapped_labels(words: dict[str, float]) -> list[str]:
     if sorted(names) != list(range(len(names))) or len(names) < 2:
         raise TercetError("`label_map` needs the class numbers 0, 1, ...; list `labels` instead.")
     return [names[number] for number in sorted(names)]
+
+
+def _files(task: TaskSpec, data_dir: Path) -> str:
+    return ", ".join(map(str, find_split(task.data, "train", data_dir)))
 
 
 def _column(task: TaskSpec) -> str:
