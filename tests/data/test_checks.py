@@ -57,6 +57,19 @@ def test_two_files_share_pairs_in_either_order(faulty: Path, tmp_path: Path) -> 
     assert [12, 2] in shared.sentences.lines
 
 
+def test_lists_count_for_each_of_their_labels(tmp_path: Path) -> None:
+    path = tmp_path / "tags.jsonl"
+    path.write_text(
+        '{"text": "a", "label": ["x", "y"]}\n{"text": "b", "label": []}\n'
+        '{"text": "c", "label": ["x"]}\n',
+        "utf-8",
+    )
+    (found,) = check_files([path]).files
+    assert not found.bad
+    assert found.labels is not None
+    assert found.labels.counts == {"x": 2, "y": 1}
+
+
 def test_grades_words_and_no_labels(tmp_path: Path) -> None:
     grades = tmp_path / "grades.csv"
     grades.write_text("text,score\n" + "".join(f"t{n},{n / 10}\n" for n in range(40)), "utf-8")

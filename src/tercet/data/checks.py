@@ -14,7 +14,7 @@ import numpy as np
 from tercet.data.examples import BadRow, find_fault, wanted
 from tercet.data.files import find_file
 from tercet.data.guess import Columns, guess_columns
-from tercet.data.labels import parse_number
+from tercet.data.labels import parse_number, split_labels
 from tercet.data.readers import read_rows
 from tercet.errors import TercetError
 from tercet.specs import Column
@@ -123,7 +123,8 @@ def _read(path: Path, *, texts: Sequence[Column] | None, label: Column | None) -
     content = _Content(path, guess_columns(path, texts=texts, label=label))
     chosen = content.columns
     columns = wanted(chosen.texts, chosen.label)
-    for row in read_rows(path, columns, chosen.reading):
+    lists = [] if chosen.label is None else [chosen.label]
+    for row in read_rows(path, columns, chosen.reading, lists=lists):
         fault = find_fault(row, columns, path=path, label=chosen.label is not None)
         if fault is not None:
             content.bad.append(fault)
@@ -214,8 +215,10 @@ def _conflicts(content: _Content, labels: Sequence[str]) -> Occurrences:
 
 
 def _summarise(labels: Sequence[str]) -> LabelSummary:
+    # A list counts once for each of its labels.
+    labels = [part for label in labels for part in split_labels(label, None)]
     counts = Counter(labels)
-    if not _is_numeric(labels):
+    if not labels or not _is_numeric(labels):
         return LabelSummary(None, None, None, len(counts), dict(counts.most_common(CLASSES)))
     numbers = [float(label) for label in labels if _is_finite(label)]
     ordered = sorted((label for label in counts if _is_finite(label)), key=float)

@@ -70,7 +70,7 @@ def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
         )
     numbers = sorted(key for key in known if isinstance(key, float))
     words = sorted((key for key in known if isinstance(key, str)), key=lambda w: (w.casefold(), w))
-    return [known[key] for key in (*numbers, *words)]
+    return [*(known[number] for number in numbers), *words]
 
 
 def found_range(task: TaskSpec, data_dir: Path) -> tuple[float, float]:

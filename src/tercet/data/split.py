@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def _group_numbers(groups: Sequence[str | None]) -> Rows:
 def _equal_rows(columns: Sequence[Rows]) -> Rows:
     """Numbers [n] that are equal for rows of equal texts, in any order."""
     ordered = np.sort(np.stack(columns, axis=1), axis=1)
-    return np.unique(ordered, axis=0, return_inverse=True)[1].reshape(-1)
+    return _compact(ordered)
 
 
 def _blocks(columns: Sequence[Rows], groups: Rows | None) -> Rows:
@@ -119,7 +120,14 @@ def _blocks(columns: Sequence[Rows], groups: Rows | None) -> Rows:
     starts = np.tile(np.arange(count), len(keys))
     edges = coo_array((np.ones(len(ends), np.int8), (starts, ends)), shape=(nodes, nodes))
     components = connected_components(edges, directed=False)[1][:count]
-    return np.unique(components, return_inverse=True)[1].astype(np.int64)
+    return _compact(components)
+
+
+def _compact(keys: NDArray[Any]) -> Rows:
+    """Numbers from 0 [n], equal where keys [n] or [n, columns] are."""
+    axis = 0 if keys.ndim > 1 else None  # much faster without an axis
+    numbers: Rows = np.unique(keys, axis=axis, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return numbers
 
 
 def _fitting(blocks: Rows, target: int) -> float:
@@ -132,14 +140,14 @@ def _strata(labels: Labels | None, count: int, target: int) -> Rows:
     """The number of each row's stratum [n]."""
     if labels is None:
         return np.zeros(count, np.int64)
-    keys = np.asarray(labels)
+    keys: NDArray[Any] = np.asarray(labels)
     if keys.ndim == 2:
         counts = np.where(keys > 0, keys.sum(axis=0), count + 1)
         keys = np.where(keys.any(axis=1), counts.argmin(axis=1), keys.shape[1])
     elif np.issubdtype(keys.dtype, np.floating):
         places = np.linspace(0.0, 1.0, min(BINS, target) + 1)[1:-1]
         keys = np.searchsorted(np.unique(np.quantile(keys, places)), keys, side="right")
-    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return _compact(keys)
 
 
 class _Choice:
