@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tercet.data.files import find_file, unit_of
 from tercet.data.guess import guess_columns
-from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
+from tercet.data.labels import LabelRule, Labels, Parsed, UnmappedLabelError, WrongLabelError
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
@@ -43,7 +43,8 @@ class BadRow:
 class SplitRows:
     """n rows of a split of a task, without their texts.
 
-    labels: int64 classes or float32 grades [n]; None for tasks without labels
+    labels: int64 classes or float32 grades [n]; int64 0 and 1 [n, classes] where rows may have
+        several; None for tasks without labels
     lines: int64 [n], each row's line in its file
     sources: int32 [n], each row's file as an index into `files`
     """
@@ -132,7 +133,7 @@ class _Collected:
     cut: bool
     apart: bool
     texts: tuple[list[str], ...] = ()
-    labels: list[float] = field(default_factory=list)
+    labels: list[Parsed] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from tercet.specs import TaskSpec
 
 Labels = NDArray[np.int64] | NDArray[np.float32]
+Parsed = float | tuple[int, ...]
+"""A class number, a grade, or the class numbers of a row that may have several."""
 
 
 class WrongLabelError(ValueError):
@@ -29,11 +32,19 @@ class LabelRule:
     names: Sequence[str] | None = None
     span: tuple[float, float] | None = None
     words: Mapping[str, float] | None = None
-    _known: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    several: bool = False
+    separator: str | None = None
+    _known: dict[str, Parsed] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_task(cls, task: TaskSpec) -> LabelRule:
-        return cls(names=task.labels, span=task.range, words=task.data.label_map)
+        return cls(
+            names=task.labels,
+            span=task.range,
+            words=task.data.label_map,
+            several=task.multi_label,
+            separator=task.data.label_separator,
+        )
 
     @property
     def expected(self) -> str:
@@ -45,17 +56,29 @@ class LabelRule:
             return f"a number from {self.span[0]:g} to {self.span[1]:g}"
         return "a number"
 
-    def parse(self, cell: str) -> float:
-        """The class number or grade of a cell."""
+    def parse(self, cell: str) -> Parsed:
+        """The class number, class numbers or grade of a cell."""
         if cell not in self._known:
-            self._known[cell] = self._parse(cell)
+            self._known[cell] = self._parse_all(cell) if self.several else self._parse(cell)
         return self._known[cell]
 
-    def collect(self, values: Sequence[float]) -> Labels:
-        """Parsed labels as an array: int64 classes or float32 grades, [n]."""
+    def collect(self, values: Sequence[Parsed]) -> Labels:
+        """Parsed labels as an array: int64 classes or float32 grades, [n].
+
+        Where rows may have several classes: int64 [n, classes] of 0 and 1.
+        """
+        if self.several:
+            labels = np.zeros((len(values), len(self.names or ())), np.int64)
+            for row, classes in enumerate(values):
+                labels[row, list(cast(tuple[int, ...], classes))] = 1
+            return labels
         if self.names is not None:
             return np.asarray(values, np.int64)
         return np.asarray(values, np.float32)
+
+    def _parse_all(self, cell: str) -> tuple[int, ...]:
+        parts = [cell] if self.separator is None else cell.split(self.separator)
+        return tuple(int(self._parse(part.strip())) for part in parts if part.strip())
 
     def _parse(self, cell: str) -> float:
         if self.words is not None:

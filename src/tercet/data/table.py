@@ -149,6 +149,7 @@ def _key(
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
         "labels": task.labels,
         "range": task.range,
+        "multi_label": task.multi_label,
         "labelled": is_labelled(task, split),
         "apart": is_apart(data, split),
     }

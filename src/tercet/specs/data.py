@@ -75,6 +75,8 @@ class DataSpec(Spec):
     """Whether `"` quotes a field; default: detected."""
     header: bool | None = None
     """Whether the first line names the columns; default: detected."""
+    label_separator: Annotated[str, Field(min_length=1)] | None = None
+    """Between the labels of a cell, where a task has `multi_label`."""
     label_map: dict[str, float] | None = None
     """The value of each label word; rows with other words are bad rows."""
     on_bad_row: Literal["fail", "skip"] = "fail"
