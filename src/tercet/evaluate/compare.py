@@ -183,7 +183,7 @@ def _disagreements(answers: Sequence[Answers | None]) -> list[Disagreement]:
         return []
     spans = np.ptp(np.stack([each.predicted for each in known]), axis=0)
     distances = np.ptp(np.stack([each.of_label for each in known]), axis=0)
-    differ = np.flatnonzero(spans.reshape(len(distances), -1).any(axis=1))
+    differ = np.flatnonzero(spans.any(axis=tuple(range(1, spans.ndim))))
     rows = differ[np.argsort(-distances[differ], kind="stable")][:DIFFERING]
     return [_disagreement(answers, int(row), float(distances[row])) for row in rows]
 
