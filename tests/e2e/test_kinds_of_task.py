@@ -1,4 +1,5 @@
-"""Rows with several labels, and pairs of three classes: from files to answers everywhere."""
+"""Rows with several labels, pairs of three classes, and grades from 1 to 10: from files to answers
+everywhere."""
 
 from __future__ import annotations
 
@@ -57,6 +58,20 @@ def write_nli(folder: Path) -> None:
         write_rows(folder / f"nli-{split}.csv", ["premise", "hypothesis", "label"], rows)
 
 
+def write_grades(folder: Path) -> None:
+    """Grades from 1 to 10: how many of three words two sentences have in common."""
+    draw = random.Random(5)
+    words = [*TAGS.values(), *FILLERS]
+    for split, count in (("train", 240), ("dev", 60)):
+        rows = []
+        for number in range(count):
+            common = number % 4
+            drawn = draw.sample(words, 6 - common)
+            second = [*drawn[:common], *drawn[3:]]
+            rows.append([" ".join(drawn[:3]), " ".join(second), str(1 + 3 * common)])
+        write_rows(folder / f"grades-{split}.csv", ["text1", "text2", "score"], rows)
+
+
 def tree(encoder: Path) -> dict[str, Any]:
     def files(name: str) -> dict[str, str]:
         return {"train": f"{name}-train.csv", "dev": f"{name}-dev.csv"}
@@ -64,7 +79,7 @@ def tree(encoder: Path) -> dict[str, Any]:
     three = {"kind": "cross-entropy"}
     return {
         "name": "kinds",
-        "summary": "Several labels per row, and three classes of pairs",
+        "summary": "Several labels per row, three classes of pairs, and grades",
         "seed": 1,
         "encoder": {"name": str(encoder), "max_tokens": 24, "dropout": 0.0},
         "tasks": {
@@ -93,6 +108,11 @@ def tree(encoder: Path) -> dict[str, Any]:
                     "objective": three,
                 },
             },
+            "grades": {
+                "data": {**files("grades"), "texts": ["text1", "text2"], "label": "score"},
+                "range": [1, 10],
+                "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}},
+            },
         },
         "stages": [
             {
@@ -111,6 +131,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kinds")
     write_tags(folder)
     write_nli(folder)
+    write_grades(folder)
     return folder
 
 
@@ -121,7 +142,7 @@ def run(
     data: Path,
     environment: dict[str, str],
 ) -> Path:
-    """A trained run of both tasks."""
+    """A trained run of all tasks."""
     out = tmp_path_factory.mktemp("runs") / "kinds"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TERCET_CACHE", environment["TERCET_CACHE"])
@@ -192,6 +213,17 @@ def test_three_classes_of_pairs_are_learnt_in_both_modes(
         assert all(isinstance(each, Prediction) and len(each.probabilities) == 3 for each in found)
         right = [each.name == row["label"] for each, row in zip(found, rows, strict=True)]
         assert np.mean(right) == pytest.approx(metrics[mode]["accuracy"])
+
+
+def test_grades_of_a_cosine_head_are_not_constant(run: Path, model: Model, data: Path) -> None:
+    rows = dev_rows(data, "grades")
+    found = np.asarray(model.predict("grades", [(row["text1"], row["text2"]) for row in rows]))
+    expected = np.array([float(row["score"]) for row in rows])
+    assert "targets = [" in (run / "recipe.toml").read_text("utf-8")
+    assert np.corrcoef(found, expected)[0, 1] > 0.8
+    means = [found[expected == grade].mean() for grade in (1, 4, 7, 10)]
+    assert means == sorted(means)
+    assert np.abs(found - expected).mean() < 2.0
 
 
 def test_names_that_expect_one_class_refuse_several_labels(
