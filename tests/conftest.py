@@ -219,18 +219,28 @@ def make_answers(
     from tercet.evaluate.answers import Answers
     from tercet.evaluate.bootstrap import estimates
     from tercet.evaluate.calibration import measure_calibration
-    from tercet.evaluate.metrics import classification_metrics, grade_metrics
+    from tercet.evaluate.metrics import (
+        classification_metrics,
+        grade_metrics,
+        multi_label_metrics,
+    )
+    from tercet.specs import decisions
 
     labels = np.asarray(labels)
     predictions = np.asarray(predictions, np.float64)
     if classes is not None:
         predictions = predictions.reshape(len(labels), len(classes))
-    values = (grade_metrics if classes is None else classification_metrics)(labels, predictions)
-    fields.setdefault("metrics", estimates(values, labels, predictions, 1))
+    found = predictions
+    if labels.ndim == 2:
+        found = decisions(predictions, fields.get("thresholds"))
+        values = multi_label_metrics(labels, found)
+    else:
+        values = (grade_metrics if classes is None else classification_metrics)(labels, found)
+    fields.setdefault("metrics", estimates(values, labels, found, 1))
     return Answers(
         task=task,
         mode=mode,
-        metric="pearson" if classes is None else "accuracy",
+        metric=next(iter(values)),
         classes=classes,
         labels=labels,
         predictions=predictions,

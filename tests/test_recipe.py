@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tercet.errors import TercetError
 from tercet.recipe import Recipe, bundled, find_bundled
+from tercet.specs import TaskSpec
 
 TEXT = """
 name = "mine"
@@ -306,6 +309,14 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
         ("tasks.sentiment.single={objective={kind='cross-entropy'}}", "needs a `head`"),
         ("tasks.sentiment={data={layout='cs224n-sst'}}", "needs a mode"),
         ("tasks.sentiment.prior=0.4", "`prior` needs exactly two `labels`"),
+        ("tasks.similarity.multi_label=true", "`multi_label` needs `labels`"),
+        ("tasks.sentiment.multi_label=true", "`cross-entropy` learns one class per row"),
+        ("tasks.sentiment.class_weights=[1, 2]", "`class_weights` has 2 for 3 `labels`"),
+        ("tasks.sentiment.class_weights=[1, 2, 0]", "class_weights.2` is 0"),
+        ("tasks.sentiment.class_weights=even", '`tasks.sentiment.class_weights` is "even"'),
+        ("tasks.similarity.class_weights=balanced", "`class_weights` need `labels`"),
+        ("tasks.similarity.bi.objective.targets=[0, 5]", "task `similarity`, mode `bi`: the head"),
+        ("tasks.similarity.bi.objective.targets=[0, 5]", "cannot reach the `targets` [0.0, 5.0]"),
         ("tasks.contrast.data={texts=[1]}", "needs a `layout`, or `train` or `dev` files"),
         ("tasks.contrast.data={train='a.txt'}", "needs `texts`"),
         ("tasks.sentiment.data.dev=1.5", "`tasks.sentiment.data.dev`: 1.5 should be files, or a"),
@@ -320,6 +331,112 @@ def test_a_mistake_is_told_with_its_path(override: str, message: str) -> None:
     sentence = mistake(override)
     assert sentence.startswith("mine.toml: ")
     assert message in sentence
+
+
+TAGS = """
+labels = ["a", "b", "c"]
+multi_label = true
+data = { layout = "cs224n-sst" }
+single = { head = { kind = "mlp" }, objective = { kind = "binary-cross-entropy" } }
+"""
+
+
+def test_a_task_with_several_labels_has_an_output_for_each() -> None:
+    task = TaskSpec.model_validate(tomllib.loads(TAGS))
+    assert task.outputs("single") == 3
+    assert task.metrics == ("micro-f1", "macro-f1", "exact-match")
+    assert task.chosen_metric == "micro-f1"
+    assert task.predict("single", np.zeros((2, 3), np.float32)).tolist() == [[0.5] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("subset = { share = 1.0, balanced = true }", "`subset.balanced` needs one class per row"),
+        ('metric = "accuracy"', "use one of micro-f1, macro-f1, exact-match"),
+        ("class_weights = [1, 2]", "2 for 3"),
+    ],
+)
+def test_what_does_not_fit_several_labels_is_refused(keys: str, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TaskSpec.model_validate(tomllib.loads(f"{keys}\n{TAGS}"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": ["no", "yes"], "prior": 0.2}, "`prior` needs one of two classes"),
+        ({"single": {"head": {"kind": "nearest", "count": 3}}}, "needs one class per row"),
+        ({"multi_label": False}, "exactly two `labels`, or `multi_label = true`"),
+    ],
+)
+def test_parts_that_need_one_class_per_row_say_so(changes: dict[str, Any], message: str) -> None:
+    tree = tomllib.loads(TAGS)
+    tree["single"] |= changes.pop("single", {})
+    with pytest.raises(ValidationError, match=message):
+        TaskSpec.model_validate(tree | changes)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"prior": 0.3}, "`prior` and `class_weights` both"),
+        (
+            {"subset": {"share": 0.5, "balanced": True}},
+            "`subset.balanced` and `class_weights` both",
+        ),
+        ({"teacher": {"folder": ["x"], "weight": 1.0}}, "the teacher gives all of them"),
+    ],
+)
+def test_class_weights_are_not_mixed_with_what_they_contradict(
+    keys: dict[str, Any], message: str
+) -> None:
+    tree = {
+        "data": {"layout": "cs224n-quora"},
+        "labels": ["no", "yes"],
+        "class_weights": "balanced",
+        "cross": {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}},
+    }
+    with pytest.raises(ValidationError, match=message):
+        TaskSpec.model_validate(tree | keys)
+
+
+def graded(range_: list[float], **objective: Any) -> TaskSpec:
+    """The task `grades` of a recipe that grades pairs by their cosine."""
+    tree = tomllib.loads(TEXT)
+    tree["stages"] = [{"name": "only", "epochs": 1}]
+    task = {**tree["tasks"]["similarity"], "range": range_}
+    task["bi"] = {"head": {"kind": "cosine"}, "objective": objective}
+    tree["tasks"] = {"grades": task}
+    return Recipe.from_tree(tree, where="mine.toml").tasks["grades"]
+
+
+@pytest.mark.parametrize("kind", ["mean-squared-error", "mean-absolute-error"])
+def test_a_cosine_head_gets_targets_that_it_can_reach(kind: str) -> None:
+    task = graded([1, 10], kind=kind)
+    assert task.modes["bi"].objective.targets == (0.0, 1.0)
+    # The whole range of grades can be predicted.
+    outputs = np.array([[-1.0], [0.0], [0.5], [1.0]], np.float32)
+    assert task.predict("bi", outputs).tolist() == [1.0, 1.0, 5.5, 10.0]
+    assert graded([-1, 1], kind=kind).modes["bi"].objective.targets is None
+    assert graded([0, 1], kind=kind).modes["bi"].objective.targets is None
+    assert graded([0, 5], kind=kind, targets=[-1, 1]).modes["bi"].objective.targets == (-1.0, 1.0)
+
+
+def test_grades_that_a_cosine_cannot_reach_are_refused() -> None:
+    with pytest.raises(TercetError, match=r"cannot reach the `range` \[1.0, 10.0\]: set `targets`"):
+        graded([1, 10], kind="mean-squared-error", targets=None)
+
+
+def test_model_folders_keep_the_targets_they_were_trained_with() -> None:
+    task = TaskSpec.model_validate(
+        {
+            "data": {"layout": "cs224n-sts"},
+            "range": [0, 5],
+            "bi": {"head": {"kind": "cosine"}, "objective": {"kind": "mean-squared-error"}},
+        }
+    )
+    assert task.modes["bi"].objective.targets is None
 
 
 @pytest.mark.parametrize("key", ["name", "summary", "encoder", "tasks", "stages", "encoder.name"])

@@ -26,9 +26,9 @@ TICKETS = {
 QUESTIONS = [("Where is it?", "When does it come?", "yes"), ("Where is it?", "Who am I?", "no")]
 
 
-def example() -> dict[str, Any]:
-    (found,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    return tomllib.loads(found)
+def examples() -> list[dict[str, Any]]:
+    """A whole recipe, then parts of recipes."""
+    return [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
 
 
 def write(path: Path, rows: list[tuple[str, ...]]) -> None:
@@ -37,7 +37,7 @@ def write(path: Path, rows: list[tuple[str, ...]]) -> None:
 
 
 def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
-    tree = example()
+    tree = examples()[0]
     tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
     tickets = [(f"{text} {number}", team) for team, text in TICKETS.items() for number in range(9)]
     for end in ("", "-dev"):
@@ -51,6 +51,14 @@ def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> N
     (output,) = model.predict("team", ["My parcel never came."])
     assert output.name in TICKETS
     assert len(model.predict("same", [("Where is my parcel?", "When will it come?")])) == 1
+
+
+def test_further_tasks_fit_a_recipe() -> None:
+    whole, *parts = examples()
+    for part in parts:
+        tree = {**whole, "tasks": {**whole["tasks"], **part["tasks"]}}
+        assert part["tasks"].keys() < Recipe.from_tree(tree, where="docs").tasks.keys()
+    assert parts
 
 
 @pytest.mark.parametrize("registry", [HEADS, OBJECTIVES, SCHEDULES, SURGERIES])

@@ -20,7 +20,7 @@ from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.progress import Progress, silent
-from tercet.specs import Mode, TaskSpec
+from tercet.specs import Mode, TaskSpec, decisions
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
@@ -48,6 +48,16 @@ class Prediction:
 
     label: int
     name: str
+    probabilities: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """The labels of an input that may have several: their numbers and names, and the independent
+    probabilities of all labels."""
+
+    labels: list[int]
+    names: list[str]
     probabilities: list[float]
 
 
@@ -152,6 +162,10 @@ class Model:
         task = self._task("sentiment")
         if task.labels is None:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
+        if task.multi_label:
+            raise TercetError(
+                "The task `sentiment` of this model has several labels per input: use predict."
+            )
         return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
     def paraphrase(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
@@ -161,7 +175,7 @@ class Model:
             available
         """
         task = self._task("paraphrase")
-        if task.labels is None or len(task.labels) != 2:
+        if task.labels is None or len(task.labels) != 2 or task.multi_label:
             raise TercetError(
                 "The task `paraphrase` of this model does not have two classes: use predict."
             )
@@ -182,11 +196,24 @@ class Model:
 
     def predict(
         self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: PairMode | None = None
-    ) -> list[Prediction] | Floats:
-        """The classes, or the grades float32 [n], of any task; inputs are sentences or pairs."""
-        labels = self._task(task).labels
+    ) -> list[Prediction] | list[LabelSet] | Floats:
+        """The classes, the sets of labels, or the grades float32 [n], of any task.
+
+        inputs: sentences or pairs
+        """
+        spec = self._task(task)
         predicted = self.predictions(task, inputs, mode)
-        return predicted if labels is None else to_predictions(predicted, labels, Prediction)
+        if spec.labels is None:
+            return predicted
+        if spec.multi_label:
+            thresholds = self.thresholds(task, self.resolve_mode(task, mode))
+            return to_label_sets(predicted, spec.labels, thresholds)
+        return to_predictions(predicted, spec.labels, Prediction)
+
+    def thresholds(self, task: str, mode: Mode) -> list[float] | None:
+        """Of each label of a task with several per input, the least probability at which it is
+        predicted; None: one half."""
+        return (self.info.thresholds or {}).get(task, {}).get(mode)
 
     def predictions(
         self,
@@ -196,7 +223,10 @@ class Model:
         *,
         progress: Progress | None = None,
     ) -> Floats:
-        """Probabilities [n, classes], or of class 1 [n], or grades [n], float32."""
+        """Probabilities [n, classes], or of class 1 [n], or grades [n], float32.
+
+        Where inputs may have several labels, the probabilities are independent.
+        """
         resolved = self.resolve_mode(task, mode)
         if resolved == "single":
             columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
@@ -340,6 +370,17 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
 
 def _refuse(expected: str, value: object) -> NoReturn:
     raise TercetError(f"Expected {expected}, not {shorten(repr(value), 60)}.")
+
+
+def to_label_sets(
+    predicted: Floats, labels: list[str], thresholds: Sequence[float] | None
+) -> list[LabelSet]:
+    """Independent probabilities [n, labels] to sets of labels."""
+    chosen = [np.flatnonzero(row).tolist() for row in decisions(predicted, thresholds)]
+    return [
+        LabelSet(places, [labels[place] for place in places], probabilities)
+        for places, probabilities in zip(chosen, predicted.tolist(), strict=True)
+    ]
 
 
 def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from tercet.errors import ArgumentError, TercetError, nearest, shorten
@@ -65,13 +65,25 @@ class Recipe(Spec):
             # Through JSON, where strictness still lets a list be a tuple and 1 be 1.0.
             return cls.model_validate_json(json.dumps(_complete(tree), default=str), strict=True)
         except ValidationError as error:
-            raise TercetError(f"{where}: {_explain(cls, error.errors()[0])}") from error
+            raise TercetError(f"{where}: {_explain(cls, _first(error.errors()))}") from error
 
     def to_toml(self) -> str:
         """The whole recipe, defaults included, as TOML that `load` reads back."""
         import tomli_w  # only runs write recipes
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    @field_validator("tasks")
+    @classmethod
+    def _objectives_fit(cls, tasks: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
+        """A new recipe gets the defaults that its heads ask for; model folders stay as they are."""
+        fitting = {}
+        for name, task in tasks.items():
+            try:
+                fitting[name] = task.with_fitting_objectives()
+            except ValueError as error:
+                raise ValueError(f"task `{name}`, {error}") from error
+        return fitting
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
@@ -157,11 +169,11 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
             )
 
 
-_LIKE_KEYS = ("labels", "range", "prior", *get_args(Mode))
+_LIKE_KEYS = ("labels", "range", "prior", "multi_label", "class_weights", *get_args(Mode))
 
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
-    """A task that is like another takes labels, range, prior and modes from it by default."""
+    """A task that is like another takes its labels, their weights and its modes by default."""
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree
@@ -183,7 +195,7 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
         _check_names(f"task `{name}` is like another, and `like`", [task.like or ""], known)
         return
     needs = f"task `{name}` trains the heads of `{task.like}` and needs the same"
-    if (task.labels, task.range) != (other.labels, other.range):
+    if (task.labels, task.label_space) != (other.labels, other.label_space):
         raise ValueError(f"{needs} labels")
     for mode, spec in task.modes.items():
         own = other.modes.get(mode)
@@ -312,12 +324,20 @@ def _explain(model: type[BaseModel], error: ErrorDetails) -> str:
     return f"{key} is {shown}: {error['msg'][0].lower()}{error['msg'][1:]}."
 
 
+def _first(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The first mistake; of a value that may have several types, by the type that fits it best."""
+    first = _path(errors[0]["loc"])
+    same_value = [error for error in errors if _path(error["loc"])[: len(first)] == first]
+    return max(same_value, key=lambda error: len(error["loc"]))
+
+
 def _path(places: tuple[int | str, ...]) -> list[int | str]:
     """Where a mistake is in the file: without the levels that only the types have."""
     return [
         place
         for depth, place in enumerate(places)
-        if depth < 4 or place not in ("constrained-str", "constrained-int", "list[str]")
+        if not str(place).startswith(("literal[", "list["))
+        and (depth < 4 or place not in ("constrained-str", "constrained-int"))
     ]
 
 

@@ -9,8 +9,13 @@ from scipy import stats
 from sklearn import metrics as peer
 
 from tercet.errors import TercetError
-from tercet.evaluate.bootstrap import interval
-from tercet.evaluate.metrics import classification_metrics, grade_metrics
+from tercet.evaluate.bootstrap import interval, paired_differences
+from tercet.evaluate.metrics import (
+    classification_metrics,
+    grade_metrics,
+    measure,
+    multi_label_metrics,
+)
 
 ALL = ("accuracy", "macro-f1", "f1", "pearson", "spearman")
 
@@ -138,3 +143,26 @@ def test_undefined_metrics_have_no_interval(
 def test_mistakes_are_named(metric: str, predictions: object, named: str) -> None:
     with pytest.raises(TercetError, match=named):
         interval(metric, [0, 1], predictions, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", ["micro-f1", "macro-f1", "exact-match"])
+def test_intervals_of_several_labels_agree_with_resampling_row_by_row(metric: str) -> None:
+    generator = np.random.default_rng(4)
+    truth = (generator.random((150, 4)) < 0.4).astype(np.int64)
+    found = np.where(generator.random((150, 4)) < 0.2, 1 - truth, truth)
+    draws = generator.integers(150, size=(600, 150))
+    values = [multi_label_metrics(truth[rows], found[rows])[metric] for rows in draws]
+    expected = np.percentile(np.array(values, float), [2.5, 97.5])
+    for seed in range(3):
+        bounds = interval(metric, truth, found, seed)
+        assert bounds == pytest.approx(expected, abs=0.5 * np.std(values))
+    assert interval(metric, truth[:0], found[:0], 0) is None
+
+
+def test_differences_of_several_labels_are_paired() -> None:
+    generator = np.random.default_rng(4)
+    truth = (generator.random((80, 3)) < 0.4).astype(np.int64)
+    found = np.where(generator.random((80, 3)) < 0.2, 1 - truth, truth)
+    assert not paired_differences("micro-f1", truth, found, found, 1).any()
+    better = paired_differences("micro-f1", truth, found, truth, 1)
+    assert better.mean() == pytest.approx(1.0 - measure("micro-f1", truth, found), abs=0.02)

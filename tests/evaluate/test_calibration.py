@@ -15,7 +15,11 @@ import tercet
 from tercet.data.examples import read_examples
 from tercet.data.held_out import held_out_rows
 from tercet.errors import TercetError
-from tercet.evaluate.calibration import BINS, choose_threshold, measure_calibration
+from tercet.evaluate.calibration import (
+    BINS,
+    choose_threshold,
+    measure_calibration,
+)
 from tercet.evaluate.scaling import calibrate, fit_scaling, judged_rows
 from tercet.evaluate.suites.tasks import Tasks
 from tercet.folders.model_card import ModelInfo
@@ -274,3 +278,12 @@ def test_held_out_rows_of_two_classes_give_a_shift_that_predictions_are_made_wit
     # Dev measures what is predicted, so it is not asked where predictions change.
     plain = calibrate(headed, sample_data).scalings["paraphrase"]
     assert {one.shift for one in plain.values()} == {0.0}
+
+
+def test_several_labels_are_calibrated_over_their_decisions() -> None:
+    generator = np.random.default_rng(0)
+    probabilities = generator.random((40, 3))
+    labels = (generator.random((40, 3)) < probabilities).astype(np.int64)
+    found = measure_calibration(labels, probabilities)
+    assert found == measure_calibration(labels.ravel(), probabilities.ravel())
+    assert found.nll == pytest.approx(log_loss(labels.ravel(), probabilities.ravel()))

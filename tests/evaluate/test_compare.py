@@ -140,3 +140,30 @@ def test_metrics_of_suites_are_compared(evaluation, suites) -> None:
     # STS-B lost a pair, STS12 none.
     assert "STS-B without leaked pairs, spearman" in rows
     assert "STS12 without leaked pairs, spearman" not in rows
+
+
+def test_rows_with_several_labels_are_compared(evaluation, answers, task) -> None:
+    generator = np.random.default_rng(0)
+    labels = (generator.random((60, 3)) < 0.4).astype(np.int64)
+    texts = ([f"text {row}" for row in range(60)],)
+
+    def measured(name: str, wrong: float):
+        flips = generator.random((60, 3)) < wrong
+        predictions = np.abs(np.where(flips, 1 - labels, labels) - 0.2)
+        each = answers("tags", "single", labels, predictions, classes=["a", "b", "c"], texts=texts)
+        made = evaluation(name)
+        made.suites["tasks"].tasks["tags"] = task(each)
+        return made
+
+    result = compare([measured("bad", 0.4), measured("good", 0.0)])
+    (micro,) = [each for each in result.metrics if each.metric == "micro-f1"]
+    assert micro.chosen
+    assert micro.values[1] == 1.0
+    assert micro.differences[0].p < 0.01
+    rows = [each for each in result.disagreements if each.task == "tags"]
+    assert rows
+    for each in rows:
+        assert each.right == [False, True]
+        assert each.predicted[1] == each.expected != each.predicted[0]
+    shown = {name for each in rows for name in each.expected.split(", ")}
+    assert shown <= {"a", "b", "c", "none"}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from tercet.errors import TercetError
 from tercet.evaluate.metrics import (
     classification_metrics,
     grade_metrics,
+    measure,
+    multi_label_metrics,
     overall,
     predicted_classes,
 )
@@ -149,3 +152,38 @@ def test_metrics_need_no_torch() -> None:
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def several_labels(rows: int = 60, labels: int = 4, seed: int = 3) -> tuple[Any, Any]:
+    """Labels that rows have and that they are predicted to have, 0 or 1 [rows, labels]."""
+    generator = np.random.default_rng(seed)
+    truth = (generator.random((rows, labels)) < 0.3).astype(np.int64)
+    flips = generator.random((rows, labels)) < 0.2
+    return truth, np.where(flips, 1 - truth, truth)
+
+
+def test_metrics_of_several_labels_are_scikit_learns() -> None:
+    truth, found = several_labels()
+    assert multi_label_metrics(truth, found) == pytest.approx(
+        {
+            "micro-f1": peer.f1_score(truth, found, average="micro"),
+            "macro-f1": peer.f1_score(truth, found, average="macro"),
+            "exact-match": peer.accuracy_score(truth, found),
+        }
+    )
+    assert measure("macro-f1", truth, found) == multi_label_metrics(truth, found)["macro-f1"]
+
+
+def test_a_label_without_rows_and_predictions_has_no_f1() -> None:
+    truth, found = several_labels()
+    truth[:, 1] = found[:, 1] = 0
+    kept = [0, 2, 3]
+    expected = peer.f1_score(truth[:, kept], found[:, kept], average="macro")
+    assert multi_label_metrics(truth, found)["macro-f1"] == pytest.approx(expected)
+    nothing = np.zeros((5, 3), np.int64)
+    assert multi_label_metrics(nothing, nothing) == {
+        "micro-f1": None,
+        "macro-f1": None,
+        "exact-match": 1.0,
+    }
+    assert set(multi_label_metrics(nothing[:0], nothing[:0]).values()) == {None}

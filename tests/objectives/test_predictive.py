@@ -206,3 +206,88 @@ def test_binned_grades_by_hand() -> None:
         raw = torch.randn(1, 3)
         expected = F.cross_entropy(raw, torch.tensor([bin_]))
         torch.testing.assert_close(objective.loss(raw, torch.tensor([label]), total=1), expected)
+
+
+LABELS = 4
+
+
+def several_labels(*, rows: int = ROWS, seed: int = 0) -> tuple[BinaryCrossEntropy, Tensor, Tensor]:
+    """The objective, outputs and labels of rows that may have several of four labels."""
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.randn(rows, LABELS, generator=generator).requires_grad_()
+    labels = torch.randint(2, (rows, LABELS), generator=generator)
+    return BinaryCrossEntropy(classes=LABELS), raw, labels
+
+
+def test_several_labels_are_averaged_as_torch_does() -> None:
+    objective, raw, labels = several_labels()
+    found = objective.loss(raw, labels, total=ROWS)
+    expected = F.binary_cross_entropy_with_logits(raw, labels.float())
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, raw), torch.autograd.grad(expected, raw))
+
+
+def test_several_labels_of_a_split_batch_add_up() -> None:
+    objective, raw, labels = several_labels()
+    parts = [
+        objective.loss(raw[rows], labels[rows], total=ROWS)
+        for rows in (slice(0, 3), slice(3, 3), slice(3, ROWS))
+    ]
+    torch.testing.assert_close(sum(parts), objective.loss(raw, labels, total=ROWS))
+
+
+def test_a_teacher_of_several_labels_is_met_where_its_probabilities_are() -> None:
+    objective, raw, _ = several_labels()
+    targets = torch.rand(ROWS, LABELS, generator=torch.Generator().manual_seed(1))
+    found = objective.teacher_loss(raw, targets, temperature=2.0, total=ROWS)
+    cross_entropy = F.binary_cross_entropy((raw / 2.0).sigmoid(), targets)
+    entropy = F.binary_cross_entropy(targets, targets)
+    torch.testing.assert_close(found, 4.0 * (cross_entropy - entropy))
+    met = objective.teacher_loss(2.0 * targets.logit(), targets, temperature=2.0, total=ROWS)
+    assert abs(float(met)) < 1e-6
+
+
+def test_several_labels_disagree_label_by_label() -> None:
+    objective, first, _ = several_labels()
+    _, second, _ = several_labels(seed=1)
+    alone = [
+        BinaryCrossEntropy().disagreement(first[:, [i]], second[:, [i]], total=ROWS)
+        for i in range(LABELS)
+    ]
+    found = objective.disagreement(first, second, total=ROWS)
+    torch.testing.assert_close(found, torch.stack(alone).mean())
+
+
+@pytest.mark.parametrize("keys", [{}, {"label_smoothing": 0.1}, {"ordinal": 0.7}])
+def test_class_weights_of_cross_entropy_are_torchs(keys: dict[str, float]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    raw, labels = torch.randn(ROWS, 3, generator=generator), torch.arange(ROWS) % 3
+    weights = torch.tensor([0.5, 2.0, 1.0])
+    objective = CrossEntropy(classes=3, **keys)
+    targets = labels
+    if "ordinal" in keys:
+        distances = (torch.arange(3) - labels[:, None]) ** 2
+        targets = (-0.7 * distances.float()).softmax(dim=1)
+    expected = F.cross_entropy(
+        raw, targets, weights, reduction="sum", label_smoothing=keys.get("label_smoothing", 0.0)
+    )
+    found = objective.loss(raw, labels, total=ROWS, weights=weights)
+    torch.testing.assert_close(found, expected / ROWS)
+
+
+def test_class_weights_of_two_classes_with_one_output_are_those_of_two_outputs() -> None:
+    raw = torch.randn(ROWS, 1, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(ROWS) % 2
+    weights = torch.tensor([0.5, 3.0])
+    both = torch.cat([torch.zeros_like(raw), raw], dim=1)
+    expected = F.cross_entropy(both, labels, weights, reduction="sum") / ROWS
+    found = BinaryCrossEntropy().loss(raw, labels, total=ROWS, weights=weights)
+    torch.testing.assert_close(found, expected)
+
+
+def test_class_weights_of_several_labels_are_torchs_positive_weights() -> None:
+    objective, raw, labels = several_labels()
+    weights = torch.tensor([0.5, 3.0, 1.0, 7.0])
+    expected = F.binary_cross_entropy_with_logits(raw, labels.float(), pos_weight=weights)
+    found = objective.loss(raw, labels, total=ROWS, weights=weights)
+    torch.testing.assert_close(found, expected)

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
+from tercet.network.network import Network
+from tercet.nn.folder import load_encoder
+from tercet.specs import TaskSpec
+from tercet.text.tokenizer import Tokenizer
 
 TEXTS = [
     "a film that is worth a look",
@@ -114,3 +121,62 @@ def test_long_inputs_are_refused_where_that_is_asked(server: Any) -> None:
     assert server.post("/paraphrase", pairs | {"mode": "bi"}).status_code == 200
     pairs["pairs"].append(["b", long])
     assert server.post("/paraphrase", pairs | {"mode": "bi"}).json()["field"] == "pairs.2"
+
+
+TAGS: dict[str, Any] = {
+    "data": {"layout": "cs224n-sst"},
+    "labels": ["film", "music", "rain"],
+    "multi_label": True,
+    "single": {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}},
+}
+NLI: dict[str, Any] = {
+    "data": {"layout": "cs224n-quora"},
+    "labels": ["entailment", "neutral", "contradiction"],
+    "cross": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+    "bi": {
+        "head": {"kind": "features", "features": ["u", "v", "absdiff"]},
+        "objective": {"kind": "cross-entropy"},
+    },
+}
+
+
+@pytest.fixture
+def several(tiny_encoder: Path) -> Model:
+    """A model of tasks with several labels per text, and with three classes of pairs."""
+    blocks = {"tags": TAGS, "sentiment": TAGS, "nli": NLI}
+    tasks = {name: TaskSpec.model_validate(block) for name, block in blocks.items()}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Network(load_encoder(tiny_encoder), pooling="mean", tasks=tasks)
+        for parameter in network.heads.parameters():
+            torch.nn.init.normal_(parameter, std=0.3)
+    info = ModelInfo(encoder="tiny", pooling="mean", max_tokens=48, tasks=tasks)
+    model = Model(network, Tokenizer.load(tiny_encoder), info)
+    middle = model.predictions("tags", TEXTS).mean(axis=0).tolist()
+    model.info = info.model_copy(update={"thresholds": {"tags": {"single": middle}}})
+    return model
+
+
+def test_predict_answers_sets_of_labels_by_their_thresholds(several: Model, serve_model) -> None:
+    server = serve_model(several)
+    result = server.post("/predict/tags", {"inputs": TEXTS}).json()
+    wanted = several.predict("tags", TEXTS)
+    for found, row in zip(result["results"], wanted, strict=True):
+        assert (found["labels"], found["names"]) == (row.labels, row.names)
+        assert np.allclose(found["probabilities"], row.probabilities, atol=1e-6)
+    assert len({tuple(row.labels) for row in wanted}) > 1
+    assert server.get("/info").json()["tercet"]["tasks"]["tags"]["multi_label"] is True
+    refused = server.post("/sentiment", {"texts": TEXTS})
+    assert (refused.status_code, refused.json()["error_type"]) == (404, "NotFound")
+    assert "several labels per text: use /predict" in refused.json()["error"]
+    schemas = server.get("/openapi.json").json()["components"]["schemas"]
+    assert set(schemas["Labels"]["properties"]) == {"labels", "names", "probabilities"}
+
+
+@pytest.mark.parametrize("mode", ["cross", "bi"])
+def test_predict_answers_three_classes_of_pairs(several: Model, serve_model, mode: Any) -> None:
+    server = serve_model(several)
+    result = server.post("/predict/nli", {"inputs": PAIRS, "mode": mode}).json()
+    for found, wanted in zip(result["results"], several.predict("nli", PAIRS, mode), strict=True):
+        assert (found["label"], found["name"]) == (wanted.label, wanted.name)
+        assert np.allclose(found["probabilities"], wanted.probabilities, atol=1e-6)

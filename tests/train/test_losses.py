@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,8 +22,8 @@ from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.batch import Batch
 from tercet.train.distributed import World
-from tercet.train.head_loss import prior_shift
-from tercet.train.losses import Losses, prior_shifts
+from tercet.train.head_loss import class_weights, prior_shift
+from tercet.train.losses import Losses, prior_shifts, weights_of_classes
 from tercet.train.masking import Masking
 
 CPU = torch.device("cpu")
@@ -96,7 +97,11 @@ def bench(
             max_tokens=MAX_TOKENS,
             world=world or World(rank=0, size=1, device=CPU),
         )
-        losses = replace(losses, shifts=prior_shifts(losses.tasks, losses.tables))
+        losses = replace(
+            losses,
+            shifts=prior_shifts(losses.tasks, losses.tables),
+            class_weights=weights_of_classes(losses.tasks, losses.tables, CPU),
+        )
         return Bench(network, losses, tokenizer)
 
     return make
@@ -135,6 +140,84 @@ def test_a_prior_shifts_what_labels_are_compared_with(bench: MakeBench) -> None:
     # Odds of 3 to 2 among the rows, of 1 to 4 where it is used: six times as likely here.
     shifted = raw[:, 0] + np.log(6.0)
     close(made.loss(), F.binary_cross_entropy_with_logits(shifted, by_row(labels).float()))
+
+
+def head_outputs(made: Bench, mode: Any) -> Tensor:
+    tokens = made.losses.tokens("t", mode, ROWS)
+    return made.network.outputs("t", mode, DeviceTokens.from_host(tokens, CPU))
+
+
+SEVERAL = [[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 0, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 0.5])
+def test_rows_with_several_labels(bench: MakeBench, r_drop: float) -> None:
+    mode = {"head": MLP, "objective": BINARY, "r_drop": r_drop}
+    made = bench({**CLASSES, "multi_label": True, "single": mode}, FIRST, labels=SEVERAL)
+    raw = made.linear(
+        "single.layers.1", torch.tanh(made.linear("single.layers.0", made.vectors(FIRST)))
+    )
+    # Without dropout the two passes of R-Drop agree.
+    close(made.loss(), F.binary_cross_entropy_with_logits(raw, by_row(SEVERAL).float()))
+
+
+def test_rows_with_several_labels_learn_from_a_teacher(bench: MakeBench) -> None:
+    mode = {"head": MLP, "objective": BINARY}
+    teacher = {"folder": ["any"], "weight": 0.25}
+    made = bench(
+        {**CLASSES, "multi_label": True, "teacher": teacher, "single": mode}, FIRST, labels=SEVERAL
+    )
+    targets = np.random.default_rng(0).random((5, 3), np.float32)
+    made = replace(made, losses=replace(made.losses, targets={"t": targets}))
+    raw, wanted = head_outputs(made, "single"), torch.from_numpy(targets[ROWS])
+    taught = F.binary_cross_entropy_with_logits(raw, wanted) - F.binary_cross_entropy(
+        wanted, wanted
+    )
+    learnt = F.binary_cross_entropy_with_logits(raw, by_row(SEVERAL).float())
+    close(made.loss(), 0.25 * taught + 0.75 * learnt)
+
+
+def test_classes_are_weighed_as_scikit_learn_does(bench: MakeBench) -> None:
+    labels = [0, 1, 2, 1, 2]
+    mode = {"head": MLP, "objective": {"kind": "cross-entropy"}}
+    made = bench({**CLASSES, "class_weights": "balanced", "single": mode}, FIRST, labels=labels)
+    balanced = compute_class_weight("balanced", classes=np.arange(3), y=labels)
+    raw, weights = head_outputs(made, "single"), torch.tensor(balanced, dtype=torch.float32)
+    summed = F.cross_entropy(raw, by_row(labels), weights, reduction="sum")
+    close(made.loss(), summed / len(ROWS))
+
+
+def test_two_classes_with_one_output_are_weighed_too(bench: MakeBench) -> None:
+    labels = [0, 1, 1, 0, 1]
+    mode = {"head": MLP, "objective": BINARY}
+    block = {**TWO, "class_weights": [1.0, 4.0], "cross": mode}
+    made = bench(block, FIRST, SECOND, labels=labels)
+    weights = torch.tensor([1.0, 4.0])[by_row(labels)]
+    close(
+        made.loss(),
+        F.binary_cross_entropy_with_logits(
+            head_outputs(made, "cross")[:, 0], by_row(labels).float(), weights
+        ),
+    )
+
+
+def test_rows_that_have_a_label_are_weighed_by_those_that_do_not(bench: MakeBench) -> None:
+    mode = {"head": MLP, "objective": BINARY}
+    block = {**CLASSES, "multi_label": True, "class_weights": "balanced", "single": mode}
+    made = bench(block, FIRST, labels=SEVERAL)
+    found = F.binary_cross_entropy_with_logits(
+        head_outputs(made, "single"),
+        by_row(SEVERAL).float(),
+        pos_weight=torch.tensor([2 / 3, 3 / 2, 2 / 3]),
+    )
+    close(made.loss(), found)
+
+
+def test_a_class_without_rows_has_weight_one() -> None:
+    mode = {"head": MLP, "objective": BINARY}
+    block = {"data": DATA, **CLASSES, "multi_label": True, "class_weights": "balanced"}
+    task = TaskSpec.model_validate({**block, "single": mode})
+    assert class_weights(task, np.array([[0, 1, 0], [0, 1, 1]])).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_head_without_a_clue_learns_its_prior() -> None:

@@ -97,8 +97,9 @@ def test_surgery_adds_the_cosine_of_every_two_tasks(log: MetricsLog, file: Path)
 
 def test_scores_are_a_line(log: MetricsLog, file: Path) -> None:
     dev = {"sst": {"accuracy": 0.5}}
-    log.scores(step=9, stage="fine-tune", dev=dev, score=0.5)
-    assert lines(file) == [{"step": 9, "stage": "fine-tune", "dev": dev, "score": 0.5}]
+    line = {"step": 9, "stage": "fine-tune", "dev": dev, "score": 0.5, "dev_loss": 1.5}
+    log.scores(**line)
+    assert lines(file) == [line]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])

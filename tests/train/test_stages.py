@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from tercet.errors import TercetError
 from tercet.recipe import Recipe
+from tercet.specs import StageSpec
 from tercet.train.listener import Silent
-from tercet.train.run import train_recipe
+from tercet.train.loop import Position, StageScore
+from tercet.train.run import Run, train_recipe
 
 MLP = {"kind": "mlp", "dropout": 0.0}
 TASKS: dict[str, Any] = {
@@ -73,11 +76,40 @@ def test_a_stage_leaves_its_best_by_its_own_score(run: Any) -> None:
     )
     first = [line for line in scores if line["stage"] == "one"]
     assert all(line["dev"].keys() == {"sentiment"} for line in first)
-    best = max(first, key=lambda line: line["score"])
+    best = max(first, key=lambda line: (line["score"], -line["dev_loss"]))
     assert best["step"] < 8, "the test must show that the best is not the last"
     assert summary["stages"][0]["step"] == best["step"]
     # The second stage froze what sentiment reads: it began from the best of the first.
     assert summary["dev"]["sentiment"] == best["dev"]["sentiment"]
+
+
+def test_of_equal_scores_the_lower_loss_is_better(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = [(0.5, 1.0), (0.5, 0.8), (0.5, 0.9), (0.5, 0.8), (0.4, 0.1)]
+    left = iter(planned)
+    scorer = Run._scorer
+
+    def plan(self: Run, prepared: Any) -> Any:
+        real = scorer(self, prepared)
+        assert real is not None
+
+        def score(stage: StageSpec) -> StageScore:
+            value, loss = next(left)
+            return replace(real(stage), score=value, loss=loss)
+
+        return score
+
+    monkeypatch.setattr(Run, "_scorer", plan)
+    summary, scores = run({"name": "one", "steps": 5}, evaluation={"every": 1, "patience": 3})
+    assert [(line["score"], line["dev_loss"]) for line in scores] == planned
+    assert (summary["kept"], summary["score"]) == (2, 0.5)
+
+
+def test_checkpoints_without_a_loss_keep_the_first_of_equal_scores() -> None:
+    old = Position.restore({"stage": 0, "step": 3, "total": 3, "best": 0.5, "best_step": 2})
+    assert not old.is_better(0.5, 0.0)
+    assert old.is_better(0.6, 9.0)
 
 
 def test_a_stage_that_scores_what_nobody_predicts_is_a_mistake(run: Any) -> None:

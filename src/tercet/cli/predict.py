@@ -101,9 +101,30 @@ def _lines(model: Model, task: str, block: list[Texts], mode: PairMode | None) -
     pairs = len(block[0]) == 2
     inputs: Any = block if pairs else [text for (text,) in block]
     predicted = model.predictions(task, inputs, mode)
-    for texts, fields in zip(block, _fields(task, spec, predicted, pairs=pairs), strict=True):
+    if spec.multi_label and spec.labels is not None:
+        thresholds = model.thresholds(task, model.resolve_mode(task, mode))
+        rows = _label_fields(predicted, spec.labels, thresholds)
+    else:
+        rows = _fields(task, spec, predicted, pairs=pairs)
+    for texts, fields in zip(block, rows, strict=True):
         named = dict(zip(("first", "second") if pairs else ("text",), texts, strict=True))
         yield json.dumps({**named, **fields}, ensure_ascii=False)
+
+
+def _label_fields(
+    predicted: Floats, labels: list[str], thresholds: Sequence[float] | None
+) -> Iterable[dict[str, Any]]:
+    """The labels that an input has, and the probabilities of all."""
+    from tercet.model import to_label_sets
+
+    return [
+        {
+            "labels": found.labels,
+            "names": found.names,
+            "probabilities": [round(share, 6) for share in found.probabilities],
+        }
+        for found in to_label_sets(predicted, labels, thresholds)
+    ]
 
 
 def _fields(

@@ -153,6 +153,7 @@ def _key(
         "labels": task.labels,
         "several": task.multi_label,
         "range": task.range,
+        "multi_label": task.multi_label,
         "labelled": is_labelled(task, split),
         "apart": is_apart(data, split),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,14 @@ from numpy.typing import NDArray
 
 from tercet.errors import shorten
 from tercet.evaluate.calibration import Calibration
-from tercet.evaluate.metrics import Estimate, predicted_classes
+from tercet.evaluate.metrics import Estimate, has_several_labels, predicted_classes
 from tercet.evaluate.presentation import SHOWN
+from tercet.specs import decisions
+from tercet.specs.predictions import EVEN
 
 DECIMALS = 4
+NO_LABEL = "none"
+"""What a row without any of several labels is shown as."""
 Floats = NDArray[np.float64]
 
 
@@ -23,8 +28,10 @@ class Answers:
 
     metric: the task's main metric
     classes: names of the classes; None for grades
-    labels: class numbers or grades [n]
+    labels: class numbers or grades [n], or 0 and 1 [n, classes] where rows have several labels
     predictions: probabilities [n, classes], or grades [n]
+    thresholds: of each label the least probability at which it is predicted, where rows have
+        several labels; default: one half
     unclipped: the outputs of a graded head [n]; the grades are these, clipped to the task's range
     texts: columns of n sentences each; empty where they are unknown
     calibration: of classifiers
@@ -37,39 +44,75 @@ class Answers:
     classes: list[str] | None
     labels: NDArray[Any]
     predictions: Floats
+    thresholds: Sequence[float] | None = None
     unclipped: NDArray[Any] | None = None
     texts: tuple[list[str], ...] = ()
     calibration: Calibration | None = None
 
     @property
+    def several(self) -> bool:
+        """Whether a row has several labels."""
+        return has_several_labels(self.labels)
+
+    @property
     def measured(self) -> NDArray[Any]:
         """What the metrics are computed from."""
+        if self.several:
+            return self.predicted
         return self.predictions if self.unclipped is None else self.unclipped
 
     @property
     def predicted(self) -> Floats:
-        """The likeliest classes, or the grades [n]."""
+        """The likeliest classes, or the grades [n]; 0 and 1 [n, classes] for several labels."""
         if self.classes is None:
             return self.predictions
+        if self.several:
+            chosen = decisions(self.predictions.astype(np.float32), self.thresholds)
+            return chosen.astype(np.float64)
         return predicted_classes(self.predictions).astype(np.float64)
 
     @property
     def of_label(self) -> Floats:
-        """The probability of the right class, or the grade [n]."""
+        """The probability of the right class, or the grade [n]; the mean over several labels."""
         if self.classes is None:
             return self.predictions
+        if self.several:
+            right: Floats = np.where(self.labels, self.predictions, 1.0 - self.predictions)
+            means: Floats = right.mean(axis=1)
+            return means
         return self.predictions[np.arange(len(self.labels)), self.labels.astype(np.int64)]
 
     @property
+    def errors(self) -> Floats:
+        """How far predictions are from labels [n]; 0 is right.
+
+        Distances of grades or class numbers, or how many of several labels are wrong.
+        """
+        distances: Floats = np.abs(self.predicted - self.labels)
+        return distances.sum(axis=1) if self.several else distances
+
+    @property
     def positive(self) -> Floats | None:
-        """Probabilities of class 1 [n], where there are two classes."""
-        if self.classes is None or len(self.classes) != 2:
+        """Probabilities of class 1 [n], where a row has one of two classes."""
+        if self.classes is None or len(self.classes) != 2 or self.several:
             return None
         return self.predictions[:, 1]
 
-    def name(self, value: float) -> str:
-        """The name of a class, or a grade with one decimal."""
-        return f"{value:.1f}" if self.classes is None else self.classes[int(value)]
+    def name(self, value: Any) -> str:
+        """The name of a class, a grade with one decimal, or the names of a row's labels.
+
+        value: a row of `labels` or `predicted`
+        """
+        if self.classes is None:
+            return f"{value:.1f}"
+        if self.several:
+            names = [self.classes[place] for place in np.flatnonzero(value)]
+            return ", ".join(names) or NO_LABEL
+        return self.classes[int(value)]
+
+    @property
+    def _thresholds(self) -> list[float]:
+        return list(self.thresholds or [EVEN] * len(self.classes or ()))
 
     def inputs(self, row: int) -> list[str]:
         """The texts of a row, the long ones shortened."""
@@ -80,6 +123,7 @@ class Answers:
             "metrics": {metric: value.to_json() for metric, value in self.metrics.items()},
             "labels": rounded(self.labels),
             "predictions": rounded(self.predictions),
+            **({"thresholds": self._thresholds} if self.several else {}),
             "uncut": None if self.unclipped is None else rounded(self.unclipped),
             "calibration": self.calibration.to_json() if self.calibration else None,
         }

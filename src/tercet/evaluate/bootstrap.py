@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,12 @@ from tercet.errors import TercetError
 from tercet.evaluate.metrics import (
     CLASS_METRICS,
     GRADE_METRICS,
+    LABEL_METRICS,
     Bounds,
     Estimate,
     Values,
     check_predictions,
+    has_several_labels,
     is_binary,
     predicted_classes,
 )
@@ -39,7 +41,10 @@ def paired_differences(
     """
     truth, before = check_predictions(labels, first)
     _, after = check_predictions(labels, second)
-    if metric in GRADE_METRICS:
+    values: Sequence[Floats]
+    if has_several_labels(truth):
+        values = [*_label_values(metric, truth, (before, after), np.random.default_rng(seed))]
+    elif metric in GRADE_METRICS:
         # Generators of the same seed draw the same rows.
         values = [
             _grade_values(metric, truth, predicted, np.random.default_rng(seed))
@@ -56,11 +61,14 @@ def paired_differences(
 def interval(metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int) -> Bounds | None:
     """The 95 % interval of a metric over resampled rows; None where the metric is undefined.
 
-    labels: class numbers or grades [n]
-    predictions: probabilities [n, classes] or [n], or values [n], as the metric itself takes them
+    labels: class numbers or grades [n], or 0 and 1 [n, classes] where rows have several labels
+    predictions: probabilities [n, classes] or [n], values [n], or 0 and 1 [n, classes], as the
+        metric itself takes them
     """
     truth, checked = check_predictions(labels, predictions)
     generator = np.random.default_rng(seed)
+    if has_several_labels(truth) and metric in LABEL_METRICS:
+        return _percentiles(_label_values(metric, truth, (checked,), generator)[0])
     if metric == "f1" and not is_binary(checked):
         raise TercetError("metric 'f1' needs two classes: use 'macro-f1'")
     if metric in CLASS_METRICS:
@@ -68,7 +76,7 @@ def interval(metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int) 
         return _percentiles(_cell_values(metric, *_class_draws(columns, generator)))
     if metric in GRADE_METRICS:
         return _percentiles(_grade_values(metric, truth, checked, generator))
-    known = ", ".join((*CLASS_METRICS, *GRADE_METRICS))
+    known = ", ".join(dict.fromkeys((*CLASS_METRICS, *LABEL_METRICS, *GRADE_METRICS)))
     raise TercetError(f"metric {metric!r} is unknown: use {known}")
 
 
@@ -120,6 +128,44 @@ def _cell_values(metric: str, cells: Ints, draws: Ints) -> Floats:
     expected, predicted = cells[0] == classes, cells[1] == classes
     right = draws @ (expected & predicted).T.astype(np.float64)
     either = draws @ (expected.astype(np.float64) + predicted).T
+    with np.errstate(invalid="ignore"):
+        f1 = 2.0 * right / either
+    return _mean_of_defined(f1)
+
+
+def _label_values(
+    metric: str, truth: Floats, sets: Sequence[Floats], generator: np.random.Generator
+) -> Floats:
+    """The metric of each of several predictions in each resample, [predictions, resamples].
+
+    truth, sets: labels of rows, expected and predicted, 0 or 1 [n, classes] each
+    """
+    # As in `_class_draws`, equal rows are drawn together.
+    cells, counts = np.unique(np.hstack([truth, *sets]), axis=0, return_counts=True)
+    if not len(truth):
+        return np.empty((len(sets), 0))
+    expected, *predicted = np.hsplit(cells, 1 + len(sets))
+    chunk = max(1, _CHUNK // len(cells))
+    sizes = [min(chunk, RESAMPLES - start) for start in range(0, RESAMPLES, chunk)]
+    parts = []
+    for size in sizes:
+        draws = generator.multinomial(len(truth), counts / len(truth), size=size).astype(np.float64)
+        parts.append([_drawn_labels(metric, draws, expected, each) for each in predicted])
+    return np.concatenate(parts, axis=1)
+
+
+def _drawn_labels(metric: str, draws: Floats, expected: Floats, predicted: Floats) -> Floats:
+    """The metric in each resample, [resamples]; NaN where undefined.
+
+    draws: how often each cell is in each resample [resamples, cells]
+    expected, predicted: the labels of each cell [cells, classes]
+    """
+    if metric == "exact-match":
+        shares: Floats = draws @ (expected == predicted).all(axis=1) / draws.sum(axis=1)
+        return shares
+    right, either = draws @ (expected * predicted), draws @ (expected + predicted)
+    if metric == "micro-f1":
+        right, either = (each.sum(axis=1, keepdims=True) for each in (right, either))
     with np.errstate(invalid="ignore"):
         f1 = 2.0 * right / either
     return _mean_of_defined(f1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tercet.errors import TercetError
-from tercet.evaluate.metrics import check_predictions
+from tercet.evaluate.metrics import check_predictions, has_several_labels
 from tercet.specs import Scaling
 
 Floats = NDArray[np.float64]
@@ -71,12 +71,15 @@ def measure_calibration(
 ) -> Calibration:
     """Expected calibration error over bins of equal width, as in Guo et al. (2017).
 
-    labels: class numbers [n]
+    labels: class numbers [n], or 0 and 1 [n, classes] where rows have several labels
     probabilities: [n, classes], or of class 1 [n]
     scaling: the one that was applied to them
+    With several labels, each label of each row is a decision between having it and not.
     """
     scaling = scaling or Scaling()
     truth, checked = check_predictions(labels, probabilities)
+    if has_several_labels(truth):
+        truth, checked = truth.ravel(), checked.ravel()
     rows, classes = class_probabilities(checked), truth.astype(np.int64)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     if not len(classes):

@@ -56,7 +56,7 @@ class Disagreement:
     """A row that models predict differently.
 
     predicted, right: by model
-    distance: between the models' probabilities of the right class, or between their grades
+    distance: between the models' probabilities of what is right, or between their grades
     """
 
     task: str
@@ -181,18 +181,16 @@ def _disagreements(answers: Sequence[Answers | None]) -> list[Disagreement]:
     known = [each for each in answers if each is not None]
     if len(known) < 2 or not known[0].texts:
         return []
-    predicted = np.stack([each.predicted for each in known])
+    spans = np.ptp(np.stack([each.predicted for each in known]), axis=0)
     distances = np.ptp(np.stack([each.of_label for each in known]), axis=0)
-    differ = np.flatnonzero(np.ptp(predicted, axis=0) > 0.0)
+    differ = np.flatnonzero(spans.any(axis=tuple(range(1, spans.ndim))))
     rows = differ[np.argsort(-distances[differ], kind="stable")][:DIFFERING]
     return [_disagreement(answers, int(row), float(distances[row])) for row in rows]
 
 
 def _disagreement(answers: Sequence[Answers | None], row: int, distance: float) -> Disagreement:
     first = next(each for each in answers if each is not None)
-    errors = [
-        None if each is None else abs(each.predicted[row] - each.labels[row]) for each in answers
-    ]
+    errors = [None if each is None else each.errors[row] for each in answers]
     least = min(error for error in errors if error is not None)
     return Disagreement(
         task=first.task,

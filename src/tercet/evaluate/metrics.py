@@ -18,6 +18,7 @@ Values = dict[str, float | None]
 """By metric."""
 Bounds = tuple[float, float]
 CLASS_METRICS = ("accuracy", "macro-f1", "f1")
+LABEL_METRICS = ("micro-f1", "macro-f1", "exact-match")
 GRADE_METRICS = ("pearson", "spearman")
 
 
@@ -36,6 +37,11 @@ def predicted_classes(probabilities: ArrayLike) -> NDArray[np.int64]:
     """Probabilities [n, classes], or of class 1 [n], to the likeliest classes int64 [n]."""
     array = np.asarray(probabilities)
     return (array > 0.5).astype(np.int64) if array.ndim == 1 else array.argmax(axis=1)
+
+
+def has_several_labels(labels: ArrayLike) -> bool:
+    """Whether labels are 0 and 1 for each of several labels [n, classes], not classes [n]."""
+    return np.ndim(labels) == 2
 
 
 def is_binary(probabilities: ArrayLike) -> bool:
@@ -83,6 +89,26 @@ def classification_metrics(labels: ArrayLike, probabilities: ArrayLike) -> Value
     return values
 
 
+def multi_label_metrics(labels: ArrayLike, decisions: ArrayLike) -> Values:
+    """F1 over all labels of all rows, the mean of each label's F1, and the share of rows whose
+    labels are all right.
+
+    labels, decisions: 0 or 1 [n, classes]
+    A label that no row has and that is never predicted has no F1 and is left out of the mean.
+    """
+    truth, checked = check_predictions(labels, decisions)
+    if not len(truth):
+        return dict.fromkeys(LABEL_METRICS)
+    from sklearn.metrics import accuracy_score, f1_score
+
+    sets = truth.astype(np.int64), checked.astype(np.int64)
+    return {
+        "micro-f1": _defined(f1_score(*sets, average="micro", zero_division=np.nan)),
+        "macro-f1": _defined(f1_score(*sets, average="macro", zero_division=np.nan)),
+        "exact-match": _defined(accuracy_score(*sets)),
+    }
+
+
 def grade_metrics(labels: ArrayLike, values: ArrayLike) -> Values:
     """Pearson and Spearman correlation of grades [n] and values [n]."""
     grades, checked = check_predictions(labels, values)
@@ -98,7 +124,9 @@ def grade_metrics(labels: ArrayLike, values: ArrayLike) -> Values:
 
 
 def measure(metric: str, labels: ArrayLike, predictions: ArrayLike) -> float | None:
-    """One metric of classes or grades; None where it is undefined."""
+    """One metric of classes, several labels or grades; None where it is undefined."""
+    if has_several_labels(labels):
+        return multi_label_metrics(labels, predictions)[metric]
     values = grade_metrics if metric in GRADE_METRICS else classification_metrics
     return values(labels, predictions)[metric]
 

@@ -4,6 +4,7 @@ fitted on rows that training did not see."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tercet.data.examples import read_examples
 from tercet.data.held_out import held_out_rows
+from tercet.data.labels import Labels
 from tercet.errors import TercetError
 from tercet.evaluate.encoded_texts import EncodedTexts
+from tercet.evaluate.label_thresholds import choose_label_thresholds
 from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 from tercet.progress import Phases, silent_phases
-from tercet.specs import Mode, Scaling, TaskSpec
+from tercet.specs import Floats, Mode, Scaling, TaskSpec
 
 BOUNDS = (0.05, 20.0)
 """Of temperatures: where all rows are wrong, a greater one always fits better."""
@@ -106,7 +109,7 @@ def calibrate(model: Model, data_dir: Path, *, phases: Phases = silent_phases) -
     A model is more confident on rows that it was trained on. So scalings are fitted on the training
     rows that the task's `held_out` keeps from training; without them, on half of the dev rows, and
     the suite `tasks` measures calibration on the other half. A shift changes predictions, which dev
-    measures, so it is never fitted on dev.
+    measures, so it is never fitted on dev; nor are the thresholds of tasks with several labels.
     """
     classifiers = [name for name, spec in model.tasks.items() if spec.labels is not None]
     if not classifiers:
@@ -119,26 +122,60 @@ def with_scalings(
 ) -> ModelInfo:
     """The model's info with a scaling for every head of these classifiers only."""
     encoded = EncodedTexts(model, phases)
-    fitted = {name: _fit(encoded, name, model.tasks[name], data_dir) for name in tasks}
-    return model.info.model_copy(update={"scalings": fitted})
+    scalings: dict[str, dict[Mode, Scaling]] = {}
+    thresholds: dict[str, dict[Mode, list[float]]] = {}
+    for name in tasks:
+        rows = _held_out(encoded, name, model.tasks[name], data_dir)
+        scalings[name] = _fit(rows, model.tasks[name])
+        if rows.from_train and model.tasks[name].multi_label:
+            thresholds[name] = _choose(rows, model.tasks[name], scalings[name])
+    fitted = {"scalings": scalings, "thresholds": thresholds or None}
+    return model.info.model_copy(update=fitted)
 
 
-def _fit(
-    encoded: EncodedTexts, name: str, spec: TaskSpec, data_dir: Path
-) -> Mapping[Mode, Scaling]:
+@dataclass(frozen=True, slots=True)
+class _HeldOut:
+    """Rows that training did not see.
+
+    outputs: of the heads, by mode [n, outputs]
+    labels: [n], or [n, classes] where rows have several
+    from_train: whether they are training rows that were held out, not dev rows
+    """
+
+    outputs: Mapping[Mode, Floats]
+    labels: Labels
+    from_train: bool
+
+
+def _held_out(encoded: EncodedTexts, name: str, spec: TaskSpec, data_dir: Path) -> _HeldOut:
     examples = read_examples(spec, "train" if spec.held_out else "dev", data_dir)
     assert examples.labels is not None
     rows = held_out_rows(len(examples), share=spec.held_out or DEV_SHARE)
     columns = [[texts[row] for row in rows] for texts in examples.texts]
-    labels = examples.labels[rows]
+    outputs = {mode: encoded.outputs(name, mode, columns) for mode in spec.predicting_modes}
+    return _HeldOut(outputs, examples.labels[rows], spec.held_out > 0.0)
+
+
+def _fit(rows: _HeldOut, spec: TaskSpec) -> dict[Mode, Scaling]:
+    if spec.multi_label:
+        # Each label of each row is a decision; one temperature fits them all.
+        flat = rows.labels.ravel()
+        return {mode: fit_scaling(each.reshape(-1, 1), flat) for mode, each in rows.outputs.items()}
     # Dev rows have the class shares of the model's use; training rows may not.
-    from_train = spec.held_out > 0.0
+    prior = spec.prior if rows.from_train else None
     return {
-        mode: fit_scaling(
-            encoded.outputs(name, mode, columns),
-            labels,
-            shifted=from_train,
-            prior=spec.prior if from_train else None,
-        )
-        for mode in spec.predicting_modes
+        mode: fit_scaling(each, rows.labels, shifted=rows.from_train, prior=prior)
+        for mode, each in rows.outputs.items()
     }
+
+
+def _choose(
+    rows: _HeldOut, spec: TaskSpec, scalings: Mapping[Mode, Scaling]
+) -> dict[Mode, list[float]]:
+    """The thresholds of labels; they change predictions, so they are never chosen on dev."""
+    thresholds = {}
+    for mode, outputs in rows.outputs.items():
+        probabilities = spec.predict(mode, outputs / np.float32(scalings[mode].temperature))
+        chosen = choose_label_thresholds(rows.labels, probabilities)
+        thresholds[mode] = [round(value, 6) for value in chosen]
+    return thresholds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +16,36 @@ from tercet.evaluate.metrics import (
     Values,
     classification_metrics,
     grade_metrics,
+    multi_label_metrics,
     overall,
 )
 from tercet.folders.model_card import Metrics
-from tercet.specs import Floats, Mode, Scalings, TaskSpec
+from tercet.specs import Floats, Mode, Scalings, TaskSpec, Thresholds, decisions
 from tercet.text.template import Template
 
 if TYPE_CHECKING:
+    from tercet.data.labels import Labels
     from tercet.data.table import TaskTable
     from tercet.infer.engine import Engine
     from tercet.network.network import Network
+    from tercet.objectives.base import PredictiveObjective
+
+
+@dataclass(frozen=True, slots=True)
+class DevScores:
+    """What a network reaches on dev.
+
+    metrics: of every task and mode, without intervals
+    losses: of each task, the mean loss of its most accurate mode by its own objective
+    """
+
+    metrics: Metrics
+    losses: dict[str, float]
+
+    @property
+    def loss(self) -> float:
+        """The mean over the tasks."""
+        return math.fsum(self.losses.values()) / max(1, len(self.losses))
 
 
 def score_tables(
@@ -35,28 +57,36 @@ def score_tables(
     rows: int | None = None,
     *,
     scalings: Scalings | None = None,
+    thresholds: Thresholds | None = None,
     bf16: bool = False,
-) -> Metrics:
-    """Every metric of every mode of the tasks that predict, without intervals.
+) -> DevScores:
+    """The scores of the tasks that predict.
 
     tables: the dev tables of those tasks
     rows: only the first of each
     scalings: of calibrated classifiers
+    thresholds: of tasks whose rows have several labels
     """
     from tercet.infer.engine import Engine
 
     scored = {name: specs[name] for name in tables if specs[name].predicts}
     engine = Engine(network, template, max_tokens, scalings or {}, bf16=bf16)
     metrics: Metrics = {name: {} for name in scored}
-    for name, mode, labels, values in _measured_values(engine, tables, scored, rows):
-        metrics[name][mode] = metrics_of(scored[name], labels, values)
-    return metrics
+    losses: dict[str, float] = {}
+    for name, mode, labels, outputs in _dev_outputs(engine, tables, scored, rows):
+        spec, predicted = scored[name], engine.predict(name, mode, outputs)
+        least = (thresholds or {}).get(name, {}).get(mode)
+        values = measured(spec, outputs, predicted, least)
+        metrics[name][mode] = metrics_of(spec, labels, values)
+        if mode == best_mode(spec):
+            losses[name] = _mean_loss(network.objectives[name, mode], outputs, labels)
+    return DevScores(metrics, losses)
 
 
-def _measured_values(
+def _dev_outputs(
     engine: Engine, tables: Mapping[str, TaskTable], specs: Mapping[str, TaskSpec], rows: int | None
-) -> Iterator[tuple[str, Mode, Floats, Floats]]:
-    """Task, mode, labels [n] and `measured` values of every task and mode."""
+) -> Iterator[tuple[str, Mode, Labels, Floats]]:
+    """Task, mode, labels [n] or [n, classes] and the head's outputs [n, outputs] of each."""
     for name, spec in specs.items():
         table = tables[name]
         count = len(table) if rows is None else min(rows, len(table))
@@ -64,22 +94,37 @@ def _measured_values(
         for mode in spec.predicting_modes:
             used = table.columns[: 1 if mode == "single" else 2]
             outputs = engine.outputs(name, mode, [column.first(count) for column in used])
-            values = measured(spec, outputs, engine.predict(name, mode, outputs))
-            yield name, mode, np.asarray(table.labels[:count]), values
+            yield name, mode, table.labels[:count].copy(), outputs
 
 
-def measured(spec: TaskSpec, outputs: Floats, predicted: Floats) -> Floats:
-    """What a task's metrics are computed from: its predictions, or a graded head's output [n].
+def _mean_loss(objective: PredictiveObjective, outputs: Floats, labels: Labels) -> float:
+    import torch
+
+    raw, expected = torch.from_numpy(outputs), torch.from_numpy(labels)
+    return float(objective.loss(raw, expected, total=max(1, len(labels))))
+
+
+def measured(
+    spec: TaskSpec, outputs: Floats, predicted: Floats, thresholds: Sequence[float] | None = None
+) -> Floats:
+    """What a task's metrics are computed from: its predictions, a graded head's output [n], or the
+    labels that a row is predicted to have [n, classes].
 
     A grade is that output, scaled and clipped to the task's range; a correlation of grades would
     treat all clipped rows as equal.
+
+    thresholds: of the labels, where rows may have several; default: one half each
     """
+    if spec.multi_label:
+        return decisions(predicted, thresholds).astype(np.float32)
     single = spec.labels is None and outputs.shape[1] == 1
     return outputs[:, 0] if single else predicted
 
 
 def metrics_of(spec: TaskSpec, labels: ArrayLike, values: Floats) -> Values:
-    """The metrics of `measured` values of a task against its labels [n]."""
+    """The metrics of `measured` values of a task against its labels [n] or [n, classes]."""
+    if spec.multi_label:
+        return multi_label_metrics(labels, values)
     if spec.labels is not None:
         return classification_metrics(labels, values)
     return grade_metrics(labels, values)

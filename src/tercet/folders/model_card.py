@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -34,6 +34,9 @@ class ModelInfo(Spec):
     """Measured on dev."""
     scalings: dict[str, dict[Mode, Scaling]] | None = None
     """By task and mode, how the outputs of calibrated heads are scaled."""
+    thresholds: dict[str, dict[Mode, list[Annotated[float, Field(ge=0.0, le=1.0)]]]] | None = None
+    """By task and mode, of each label the least probability at which it is predicted, for tasks
+    whose rows have several labels; default: one half."""
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
 
@@ -59,7 +62,19 @@ class ModelInfo(Spec):
             for mode in modes:
                 if scaled is None or scaled.labels is None or mode not in scaled.modes:
                     raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
+        for name, chosen in (self.thresholds or {}).items():
+            for mode, values in chosen.items():
+                _check_thresholds(name, mode, values, self.tasks.get(name))
         return self
+
+
+def _check_thresholds(name: str, mode: Mode, values: list[float], task: TaskSpec | None) -> None:
+    if task is None or not task.multi_label or mode not in task.modes:
+        raise ValueError(f"`thresholds` names {name}.{mode}, which has no several labels per row")
+    if len(values) != len(task.labels or ()):
+        raise ValueError(
+            f"`thresholds` has {len(values)} for the {len(task.labels or ())} labels of {name}"
+        )
 
 
 def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
@@ -124,12 +139,18 @@ def _tasks(info: ModelInfo) -> str:
                 cells = "nothing; it trains the vectors", mode, ""
             lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += ["", "Mode `cross` encodes both sentences jointly; `bi` compares their vectors."]
+    for name, modes in (info.thresholds or {}).items():
+        for mode, values in modes.items():
+            labels = zip(info.tasks[name].labels or (), values, strict=True)
+            listed = ", ".join(f"{label} {value:.2f}" for label, value in labels)
+            lines += ["", f"Least probabilities of predicted labels of {name} ({mode}): {listed}."]
     return "\n".join(lines)
 
 
 def _labels(task: TaskSpec) -> str:
     if task.labels is not None:
-        return " / ".join(label.replace("|", "\\|") for label in task.labels)
+        listed = " / ".join(label.replace("|", "\\|") for label in task.labels)
+        return f"any number of {listed}" if task.multi_label else listed
     low, high = task.range or (0.0, 1.0)
     return f"a grade from {low:g} to {high:g}"
 

@@ -20,7 +20,7 @@ class PredictiveObjective(ABC):
         """Sum of the rows' losses over `total`, in fp32.
 
         raw: outputs of the head [n, outputs]
-        labels: class numbers or grades [n]
+        labels: class numbers or grades [n], or 0 and 1 [n, classes] where rows have several labels
         total: rows of the batch over all ranks, so that the ranks' losses and gradients add up
         """
 
@@ -29,13 +29,24 @@ class PredictiveObjective(ABC):
     ) -> Tensor:
         """Sum of the rows' distances from a teacher over `total`, in fp32.
 
-        targets: fp32, probabilities at the temperature [n, classes], or grades [n, 1]
+        targets: fp32, probabilities at the temperature [n, classes], which are independent where
+            rows have several labels, or grades [n, 1]
         """
         raise TercetError(f"{type(self).__name__} cannot learn from a `teacher`.")
 
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """Sum over rows of the distance between two outputs [n, outputs], over `total`, in fp32."""
         raise TercetError(f"{type(self).__name__} cannot be used with `r_drop`.")
+
+
+class WeightedObjective(PredictiveObjective):
+    """Compares outputs with classes, some of which may count more than others."""
+
+    @abstractmethod
+    def loss(
+        self, raw: Tensor, labels: Tensor, *, total: int, weights: Tensor | None = None
+    ) -> Tensor:
+        """The same; weights: of the classes, fp32 [classes]; None: all 1."""
 
 
 class ContrastiveObjective(ABC):

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.objectives.base import PredictiveObjective, Range
+from tercet.objectives.base import Range, WeightedObjective
 from tercet.objectives.soft import divergence, symmetric_divergence
 
 
-class CrossEntropy(PredictiveObjective):
+class CrossEntropy(WeightedObjective):
     """Softmax over one output per class; labels are class numbers from 0.
 
     label_smoothing: how much of a label is spread evenly over all classes
@@ -30,11 +30,17 @@ class CrossEntropy(PredictiveObjective):
         self._label_smoothing = label_smoothing
         self._ordinal = ordinal
 
-    def loss(self, raw: Tensor, labels: Tensor, *, total: int) -> Tensor:
-        """raw [n, classes], labels [n] -> scalar"""
+    def loss(
+        self, raw: Tensor, labels: Tensor, *, total: int, weights: Tensor | None = None
+    ) -> Tensor:
+        """raw [n, classes], labels [n], weights [classes] -> scalar"""
         targets = labels if self._ordinal is None else self._spread(labels, self._ordinal)
         summed = functional.cross_entropy(
-            raw.float(), targets, reduction="sum", label_smoothing=self._label_smoothing
+            raw.float(),
+            targets,
+            weight=weights,
+            reduction="sum",
+            label_smoothing=self._label_smoothing,
         )
         return summed / total
 

@@ -88,4 +88,4 @@ def reranked(hits: Sequence[Sequence[Hit]], scores: Iterable[float], count: int)
 
 
 def _is_binary(spec: TaskSpec) -> bool:
-    return spec.labels is not None and len(spec.labels) == 2
+    return spec.labels is not None and len(spec.labels) == 2 and not spec.multi_label

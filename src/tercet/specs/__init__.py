@@ -49,8 +49,8 @@ from tercet.specs.objectives import (
     TripletSpec,
 )
 from tercet.specs.parts import LabelSpace
-from tercet.specs.predictions import Floats
-from tercet.specs.scaling import Scaling, Scalings
+from tercet.specs.predictions import Floats, decisions
+from tercet.specs.scaling import Scaling, Scalings, Thresholds
 from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, StageSpec
 from tercet.specs.surgeries import SURGERIES, Surgery

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
-from tercet.specs.base import Activation, Count, Feature, Mode, Share, Spec
+from tercet.specs.base import Activation, Count, Feature, Interval, Mode, Share, Spec
 from tercet.specs.parts import Part, declare, of_kind
 from tercet.specs.registry import Registry
 
@@ -34,6 +34,8 @@ class HeadSpec(Part):
     """Whether it compares with labelled training sentences; these need classes."""
     only_output: ClassVar[bool] = False
     """Whether it gives one number and no more."""
+    bounds: ClassVar[Interval | None] = None
+    """The lowest and the highest number that it can give; None: any."""
 
     @property
     def narrows(self) -> bool:
@@ -89,6 +91,7 @@ class CosineHeadSpec(HeadSpec):
 
     modes = ("bi",)
     only_output = True
+    bounds = (-1.0, 1.0)
     implementation = "tercet.heads.cosine:CosineHead"
 
     kind: Literal["cosine"] = "cosine"

@@ -44,16 +44,31 @@ class PredictiveSpec(ObjectiveSpec):
     """The key of the task without which it cannot learn; training finds it in the data."""
     takes_prior: ClassVar[bool] = False
     """Whether the share of two classes in training may differ from the one in use."""
+    takes_multi_label: ClassVar[bool] = False
+    """Whether it learns any number of labels per row, 0 or 1 each."""
+    takes_class_weights: ClassVar[bool] = False
+    """Whether its loss weighs classes: its implementation is then a
+    `tercet.objectives.base.WeightedObjective`."""
 
     def check(self, labels: LabelSpace) -> None:
         """Raise a ValueError unless it can learn labels of this kind."""
+
+    def within(self, bounds: Interval | None, labels: LabelSpace) -> Self:
+        """This objective with the defaults that suit a head whose numbers have these bounds.
+
+        Raises a ValueError where such a head cannot reach what it is to learn.
+        """
+        return self
 
     def outputs(self, labels: LabelSpace) -> int:
         """Numbers per row that the head gives."""
         return 1
 
     def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
-        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
+        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]
+
+        With `labels.multi_label` the probabilities [n, classes] are independent.
+        """
         raise NotImplementedError
 
     def metrics(self, labels: LabelSpace) -> tuple[Metric, ...]:
@@ -80,6 +95,7 @@ class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
     needs = "labels"
+    takes_class_weights = True
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
     kind: Literal["cross-entropy"] = "cross-entropy"
     label_smoothing: Share = 0.0
@@ -107,19 +123,35 @@ class CrossEntropySpec(PredictiveSpec):
 
 @declare
 class BinaryCrossEntropySpec(PredictiveSpec):
-    """Cross-entropy of two classes with one output."""
+    """Cross-entropy of two classes with one output, or of several labels with one output each."""
 
     needs = "labels"
     takes_prior = True
+    takes_multi_label = True
+    takes_class_weights = True
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
 
     def check(self, labels: LabelSpace) -> None:
+        if labels.multi_label and labels.classes is not None:
+            return
         if labels.classes != 2:
-            raise ValueError(f"objective `{self.kind}` needs exactly two `labels`")
+            raise ValueError(
+                f"objective `{self.kind}` needs exactly two `labels`, or `multi_label = true`"
+            )
+
+    def outputs(self, labels: LabelSpace) -> int:
+        return labels.classes or 0 if labels.multi_label else 1
 
     def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
-        return sigmoid(outputs[:, 0])
+        return sigmoid(outputs if labels.multi_label else outputs[:, 0])
+
+
+_UNIT: Interval = (0.0, 1.0)
+
+
+def _contains(bounds: Interval, inner: Interval) -> bool:
+    return bounds[0] <= inner[0] and inner[1] <= bounds[1]
 
 
 class GradedSpec(PredictiveSpec):
@@ -136,7 +168,22 @@ class DistanceSpec(GradedSpec):
     """The distance of one output from the grade."""
 
     targets: Interval | None = None
-    """The task's label range is scaled to this one; default: not scaled."""
+    """The task's label range is scaled to this one; default: not scaled, and [0, 1] for a head such
+    as `cosine` that cannot reach the range."""
+
+    def within(self, bounds: Interval | None, labels: LabelSpace) -> Self:
+        goal = self.targets or labels.range
+        if bounds is None or goal is None or _contains(bounds, goal):
+            return self
+        if "targets" not in self.model_fields_set:
+            targets = _UNIT if _contains(bounds, _UNIT) else bounds
+            return self.model_copy(update={"targets": targets})
+        low, high = bounds
+        key = "range" if self.targets is None else "targets"
+        raise ValueError(
+            f"the head gives numbers from {low:g} to {high:g} and cannot reach the `{key}` "
+            f"{list(goal)}: set `targets` of objective `{self.kind}` within them, such as [0, 1]"
+        )
 
     def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
         return to_grades(outputs[:, 0], labels=labels.range, targets=self.targets)

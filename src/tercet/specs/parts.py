@@ -63,10 +63,14 @@ class LabelSpace(Spec):
 
     classes: int | None = None
     range: Interval | None = None
+    multi_label: bool = False
+    """Whether a row may have any number of the classes, none included."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """What predictions of such labels are usually measured by."""
         if self.classes is None:
             return ("pearson", "spearman")
+        if self.multi_label:
+            return ("micro-f1", "macro-f1", "exact-match")
         return ("accuracy", "macro-f1", "f1") if self.classes == 2 else ("accuracy", "macro-f1")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Range = tuple[float, float]
+EVEN = 0.5
+"""The probability from which on a label is predicted, where no other threshold was chosen."""
 
 
 def softmax(outputs: Floats) -> Floats:
@@ -17,11 +21,23 @@ def softmax(outputs: Floats) -> Floats:
 
 
 def sigmoid(outputs: Floats) -> Floats:
-    """outputs [n] -> probabilities [n]"""
+    """Outputs of any shape -> probabilities of that shape."""
     # By the hyperbolic tangent, which does not overflow.
     half = np.float32(0.5)
     probabilities: Floats = half * (np.tanh(outputs / np.float32(2)) + np.float32(1))
     return probabilities
+
+
+def decisions(
+    probabilities: Floats, thresholds: Sequence[float] | None = None
+) -> NDArray[np.bool_]:
+    """Which labels a row has: independent probabilities [n, classes] -> bool [n, classes].
+
+    thresholds: of each label, the least probability at which it is predicted; default: one half
+    """
+    least = np.asarray(EVEN if thresholds is None else thresholds, np.float32)
+    chosen: NDArray[np.bool_] = probabilities >= least
+    return chosen
 
 
 def to_grades(values: Floats, *, labels: Range | None, targets: Range | None) -> Floats:

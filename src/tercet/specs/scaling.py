@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tercet.specs.base import Mode, Positive, Spec
 
@@ -16,3 +16,5 @@ class Scaling(Spec):
 
 Scalings = Mapping[str, Mapping[Mode, Scaling]]
 """By task and mode."""
+Thresholds = Mapping[str, Mapping[Mode, Sequence[float]]]
+"""By task and mode: of each label, the least probability at which it is predicted."""

@@ -82,13 +82,20 @@ class TaskSpec(Spec):
     files."""
     multi_label: bool = False
     """Whether a row may have any number of the `labels`, none included."""
+    class_weights: Literal["balanced"] | Annotated[list[Positive], Field(min_length=2)] | None = (
+        None
+    )
+    """Weights of the classes in the loss, in their order; `balanced`: rows / (classes * rows of the
+    class). With `multi_label`: weights of the rows that have a label; `balanced`: rows without it
+    over rows with it. Default: all 1."""
     range: Interval | None = None
     """Lowest and highest label of a graded task; default: found in the training files."""
     prior: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """For two classes: the frequency of the second where the model will be used. Training corrects
     for the difference to the training rows. Default: its frequency in the training rows."""
     metric: Metric | None = None
-    """The metric that represents this task; default: accuracy for classes, pearson for grades."""
+    """The metric that represents this task; default: accuracy for classes, micro-f1 for several
+    labels per row, pearson for grades."""
     subset: SubsetSpec | None = None
     """A random part of the training rows for each pass; default: all of them."""
     batch: Count | None = None
@@ -115,7 +122,7 @@ class TaskSpec(Spec):
     @property
     def label_space(self) -> LabelSpace:
         classes = None if self.labels is None else len(self.labels)
-        return LabelSpace(classes=classes, range=self.range)
+        return LabelSpace(classes=classes, range=self.range, multi_label=self.multi_label)
 
     @property
     def lacks(self) -> Literal["labels", "range"] | None:
@@ -159,12 +166,31 @@ class TaskSpec(Spec):
         return self.modes[mode].prediction.outputs(self.label_space)
 
     def predict(self, mode: Mode, outputs: Floats) -> Floats:
-        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
+        """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]
+
+        With `multi_label` the probabilities [n, classes] are independent.
+        """
         return self.modes[mode].prediction.predict(outputs, self.label_space)
 
     @property
     def chosen_metric(self) -> Metric:
         return self.metric or self.metrics[0]
+
+    def with_fitting_objectives(self) -> Self:
+        """The same with the defaults of each objective that its head asks for.
+
+        Raises a ValueError where a head cannot reach what its objective is to learn.
+        """
+        fitting: dict[str, ModeSpec] = {}
+        for mode, spec in self.predicting_modes.items():
+            assert spec.head is not None  # since it predicts
+            try:
+                objective = spec.prediction.within(spec.head.bounds, self.label_space)
+            except ValueError as error:
+                raise ValueError(f"mode `{mode}`: {error}") from error
+            if objective is not spec.objective:
+                fitting[mode] = spec.model_copy(update={"objective": objective})
+        return self.model_copy(update=fitting) if fitting else self
 
     def without_places(self) -> Self:
         """The same without the paths of teachers, for folders that are shared."""
@@ -192,12 +218,19 @@ class TaskSpec(Spec):
             raise ValueError("has `labels` (classes) or `range` (grades), not both")
         if self.labels is not None and len(set(self.labels)) < len(self.labels):
             raise ValueError("`labels` names a class twice")
+        if self.multi_label and self.labels is None:
+            raise ValueError("`multi_label` needs `labels`, the names of the labels")
         if self.prior is not None and (self.labels is None or len(self.labels) != 2):
             raise ValueError("`prior` needs exactly two `labels`")
+        if self.prior is not None and self.multi_label:
+            raise ValueError("`prior` needs one of two classes per row, without `multi_label`")
         if self.prior is not None and self.subset is not None and self.subset.balanced:
             raise ValueError("`prior` and `subset.balanced` both say how often classes come")
         if self.subset is not None and self.subset.balanced and self.labels is None:
             raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
+        if self.subset is not None and self.subset.balanced and self.multi_label:
+            raise ValueError("`subset.balanced` needs one class per row, without `multi_label`")
+        _check_class_weights(self)
         contrastive = [spec.objective.contrastive for spec in self.modes.values()]
         if self.chunk is not None and contrastive != [True]:
             raise ValueError("`chunk` needs one mode whose objective compares vectors")
@@ -224,6 +257,13 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         return
     labels = task.label_space
     objective.check(labels)
+    if labels.multi_label and not objective.takes_multi_label:
+        raise ValueError(
+            f"objective `{kind}` learns one class per row: use `binary-cross-entropy` with "
+            "`multi_label`"
+        )
+    if task.class_weights is not None and not objective.takes_class_weights:
+        raise ValueError(f"`class_weights` do not fit objective `{kind}`, which does not use them")
     if task.prior is not None and not objective.takes_prior:
         raise ValueError(f"`prior` needs objective `binary-cross-entropy`, not `{kind}`")
     if mode not in head.modes:
@@ -231,8 +271,26 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         raise ValueError(f"mode `{mode}` needs a head of kind {fitting}, not `{head.kind}`")
     if head.only_output and objective.outputs(labels) > 1:
         raise ValueError(f"a `{head.kind}` head gives one number and cannot feed `{kind}`")
+    if head.keeps_exemplars and labels.multi_label:
+        raise ValueError(f"a head of kind `{head.kind}` needs one class per row")
     if head.keeps_exemplars and objective.outputs(labels) != labels.classes:
         raise ValueError(f"a head of kind `{head.kind}` needs objective `cross-entropy`")
+
+
+def _check_class_weights(task: TaskSpec) -> None:
+    weights = task.class_weights
+    if weights is None:
+        return
+    if task.labels is None:
+        raise ValueError("`class_weights` need `labels`, the names of the classes")
+    if isinstance(weights, list) and len(weights) != len(task.labels):
+        raise ValueError(f"`class_weights` has {len(weights)} for {len(task.labels)} `labels`")
+    if task.prior is not None:
+        raise ValueError("`prior` and `class_weights` both say how much classes count")
+    if task.subset is not None and task.subset.balanced:
+        raise ValueError("`subset.balanced` and `class_weights` both say how much classes count")
+    if task.predicts and not task.learns_labels:
+        raise ValueError("`class_weights` weigh labels, and the teacher gives all of them")
 
 
 def _check_sources(task: TaskSpec) -> None:

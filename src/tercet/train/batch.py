@@ -16,7 +16,7 @@ from tercet.text.tokens import Tokens
 class Supervision:
     """What a batch's outputs are compared with; None for what its task does not use.
 
-    labels: int64 classes or float32 grades [own rows]
+    labels: int64 classes or float32 grades [own rows], or int64 0 and 1 [own rows, classes]
     targets: a teacher's, float32 [own rows, k]
     places, words: int64 [masked], where words are masked and which ones
     """

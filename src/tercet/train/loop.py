@@ -41,7 +41,8 @@ class Position:
 
     stage, step: the stage, and how many of its steps are done
     total: how many steps of the whole run are done
-    best, best_step: the stage's best score so far and the total at which it was reached
+    best, best_loss, best_step: the stage's best score so far, the loss on dev beside it and the
+        total at which it was reached; of equal scores the one with the lower loss is better
     waited: how many scores since then
     ended: whether the stage ended early
     kept_steps: of each finished stage, the total whose weights it left
@@ -52,6 +53,7 @@ class Position:
     step: int = 0
     total: int = 0
     best: float | None = None
+    best_loss: float | None = None
     best_step: int = 0
     waited: int = 0
     ended: bool = False
@@ -63,6 +65,26 @@ class Position:
         """A position from a checkpoint; those of version 0.1 have two other names in it."""
         names = {"kept": "kept_steps", "turns": "switches"}
         return cls(**{names.get(key, key): value for key, value in state.items()})
+
+    def is_better(self, score: float, loss: float) -> bool:
+        """Whether a score is better than the best so far."""
+        if self.best is None or score > self.best:
+            return True
+        # Checkpoints of older versions have no loss.
+        return score == self.best and self.best_loss is not None and loss < self.best_loss
+
+
+@dataclass(frozen=True, slots=True)
+class StageScore:
+    """What a network reaches on the dev rows of a stage.
+
+    score: the value of the metrics by which weights are chosen
+    loss: the mean of the scored tasks' losses
+    """
+
+    dev: Metrics
+    score: float
+    loss: float
 
 
 class Loop:
@@ -76,9 +98,9 @@ class Loop:
         log: MetricsLog,
         checkpoints: Checkpoints,
         listener: Listener,
-        score: Callable[[StageSpec], tuple[Metrics, float]] | None,
+        score: Callable[[StageSpec], StageScore] | None,
     ) -> None:
-        """`score` gives the metrics of a stage on dev and their score; None without dev."""
+        """`score` measures the network on the dev rows of a stage; None without dev."""
         self.recipe = recipe
         self.losses = losses
         self.network = losses.network
@@ -225,22 +247,24 @@ class Loop:
         return scoring and self.score is not None, saving, flushing
 
     def _score(self, stage: StageSpec, plan: StagePlan) -> None:
-        dev: Metrics = {}
-        score = 0.0
+        measured = StageScore({}, 0.0, 0.0)
         evaluation = self.recipe.evaluation_of(stage)
         if self.score is not None and self.world.is_main:
-            dev, score = self.score(stage)
-        score = self.world.from_main([score])[0]
-        best = self.position.best is None or score > self.position.best
+            measured = self.score(stage)
+        dev = measured.dev
+        score, loss = self.world.from_main([measured.score, measured.loss])
+        best = self.position.is_better(score, loss)
         total = self.position.total
         if best:
-            self.position = replace(self.position, best=score, best_step=total, waited=0)
+            self.position = replace(
+                self.position, best=score, best_loss=loss, best_step=total, waited=0
+            )
         else:
             self.position = replace(self.position, waited=self.position.waited + 1)
         if evaluation.patience is not None and self.position.waited >= evaluation.patience:
             self.position = replace(self.position, ended=True)
         if self.world.is_main:
-            self.log.scores(step=total, stage=stage.name, dev=dev, score=score)
+            self.log.scores(step=total, stage=stage.name, dev=dev, score=score, dev_loss=loss)
             self.listener.scores(step=total, dev=dev, score=score, best=best)
             if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)

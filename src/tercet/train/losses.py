@@ -18,7 +18,7 @@ from tercet.text.template import Template
 from tercet.text.tokens import Tokens
 from tercet.train.batch import Batch, Supervision
 from tercet.train.distributed import World
-from tercet.train.head_loss import Targets, head_loss, prior_shift
+from tercet.train.head_loss import Targets, class_weights, head_loss, prior_shift
 from tercet.train.masking import Masking
 
 
@@ -33,6 +33,18 @@ def prior_shifts(
             assert table.labels is not None  # since it learns from them
             shifts[name] = prior_shift(table.labels, task.prior)
     return shifts
+
+
+def weights_of_classes(
+    tasks: Mapping[str, TaskSpec], tables: Mapping[str, TaskTable], device: torch.device
+) -> dict[str, Tensor]:
+    """The weights [classes] of the tasks that have `class_weights`, by their training rows."""
+    weights: dict[str, Tensor] = {}
+    for name, table in tables.items():
+        if tasks[name].class_weights is not None:
+            assert table.labels is not None  # since it learns from them
+            weights[name] = torch.from_numpy(class_weights(tasks[name], table.labels)).to(device)
+    return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,8 @@ class Losses:
     """Of tasks with a teacher: its targets for every row of the table."""
     shifts: Mapping[str, float] = field(default_factory=dict)
     """From `prior_shifts`."""
+    class_weights: Mapping[str, Tensor] = field(default_factory=dict)
+    """From `weights_of_classes`."""
     widths: Sequence[int] = ()
     """Losses are also computed on this many first numbers of the vectors."""
 
@@ -130,9 +144,17 @@ class Losses:
             total = batch.total * (tokens.used // batch.own)
             return taught.loss(vectors, targets.transpose(0, 1).flatten(0, 1), total=total)
         objective, task = self.network.objectives[batch.task, mode], self.tasks[batch.task]
-        shift = self.shifts.get(batch.task, 0.0)
         parts = [
-            head_loss(objective, task, mode, raw, supervision, total=batch.total, shift=shift)
+            head_loss(
+                objective,
+                task,
+                mode,
+                raw,
+                supervision,
+                total=batch.total,
+                shift=self.shifts.get(batch.task, 0.0),
+                weights=self.class_weights.get(batch.task),
+            )
             for raw in self._outputs(batch.task, mode, tokens)
         ]
         return torch.stack(parts).mean()

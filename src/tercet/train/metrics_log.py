@@ -89,8 +89,11 @@ class MetricsLog:
         self._stream.flush()
         return lines, sum(len(draw.rows) for record in records for draw in record.draws)
 
-    def scores(self, *, step: int, stage: str, dev: Mapping[str, Any], score: float) -> None:
-        self._append({"step": step, "stage": stage, "dev": dev, "score": score})
+    def scores(
+        self, *, step: int, stage: str, dev: Mapping[str, Any], score: float, dev_loss: float
+    ) -> None:
+        line = {"step": step, "stage": stage, "dev": dev, "score": score, "dev_loss": dev_loss}
+        self._append(line)
         self._stream.flush()
 
     def sync(self) -> int:

@@ -24,7 +24,7 @@ from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
 from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
-from tercet.train.losses import Losses, prior_shifts
+from tercet.train.losses import Losses, prior_shifts, weights_of_classes
 from tercet.train.masking import Masking
 from tercet.train.parts import choose_trainable
 from tercet.train.surgery import GradientSurgery
@@ -61,6 +61,7 @@ class Prepared:
             masking=self._masking(),
             targets=self.targets,
             shifts=prior_shifts(recipe.tasks, self.tables),
+            class_weights=weights_of_classes(recipe.tasks, self.tables, world.device),
             widths=recipe.encoder.widths or (),
         )
 

@@ -11,17 +11,17 @@ from tercet.data.found import with_found_labels
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluate.scaling import with_scalings
-from tercet.evaluate.scoring import score_of, score_tables
+from tercet.evaluate.scoring import DevScores, score_of, score_tables
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
 from tercet.recipe import Recipe
-from tercet.specs import Scalings, StageSpec
+from tercet.specs import Scalings, StageSpec, Thresholds
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
 from tercet.train.environment import describe_environment
 from tercet.train.listener import Listener, Silent
-from tercet.train.loop import Loop, Position
+from tercet.train.loop import Loop, Position, StageScore
 from tercet.train.metrics_log import MetricsLog
 from tercet.train.plan import Draw
 from tercet.train.preparation import Prepared, prepare, scored_tasks
@@ -135,29 +135,32 @@ class Run:
                 raise
             raise ReportedElsewhereError from error
 
-    def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], tuple[Metrics, float]] | None:
+    def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], StageScore] | None:
         stages = map(self.recipe.evaluation_of, self.recipe.stages)
         if not any(scored_tasks(self.recipe, evaluation) for evaluation in stages):
             return None
 
-        def score(stage: StageSpec) -> tuple[Metrics, float]:
+        def score(stage: StageSpec) -> StageScore:
             evaluation = self.recipe.evaluation_of(stage)
             names = scored_tasks(self.recipe, evaluation)
-            metrics = self._metrics(prepared, names, rows=evaluation.rows)
+            scores = self._scores(prepared, names, rows=evaluation.rows)
+            metrics = scores.metrics
             whole = evaluation.rows is None and metrics.keys() == prepared.dev.keys()
             self._newest = metrics if whole else None
-            return metrics, score_of(metrics, self.recipe.tasks, evaluation.score)
+            value = score_of(metrics, self.recipe.tasks, evaluation.score)
+            return StageScore(metrics, score=value, loss=scores.loss)
 
         return score
 
-    def _metrics(
+    def _scores(
         self,
         prepared: Prepared,
         names: Sequence[str] | None = None,
         *,
         rows: int | None = None,
         scalings: Scalings | None = None,
-    ) -> Metrics:
+        thresholds: Thresholds | None = None,
+    ) -> DevScores:
         """Of some tasks on dev; default: all that are scored."""
         return score_tables(
             prepared.network,
@@ -167,6 +170,7 @@ class Run:
             self.recipe.encoder.max_tokens,
             rows,
             scalings=scalings,
+            thresholds=thresholds,
             bf16=self.world.device.type == "cuda",
         )
 
@@ -179,7 +183,7 @@ class Run:
         # The last step of a run has just been scored; only other weights need it now.
         metrics = self._newest if step == position.total else None
         if metrics is None:
-            metrics = self._metrics(prepared)
+            metrics = self._scores(prepared).metrics
         spec = self.recipe.encoder
         info = ModelInfo(
             encoder=spec.name,
@@ -194,7 +198,9 @@ class Run:
             self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
             model = Model(prepared.network, prepared.tokenizer, info)
             info = with_scalings(model, held_out, self.data)
-            metrics = self._metrics(prepared, scalings=info.scalings)
+            metrics = self._scores(
+                prepared, scalings=info.scalings, thresholds=info.thresholds
+            ).metrics
             info = info.model_copy(update={"metrics": metrics})
         save_model_folder(self.folder.model, Parts(prepared.network, prepared.tokenizer, info))
         summary = {

@@ -169,10 +169,10 @@ def _modes(teacher: _Teacher, taught: str, name: str, task: TaskSpec) -> list[Mo
             "`teacher.task` names the one that teaches."
         )
     spec = model.tasks[taught]
-    if (len(spec.labels or ()), spec.range) != (len(task.labels or ()), task.range):
+    if spec.label_space != task.label_space:
         raise TercetError(
             f"The teacher of task `{name}`, {folder}, has other labels for `{taught}`: it needs "
-            "as many classes, or the same range."
+            "as many classes, one or several per row, or the same range."
         )
     predicting = [mode for mode, taught_by in spec.modes.items() if taught_by.predicts]
     modes = task.teacher.modes or predicting[:1]

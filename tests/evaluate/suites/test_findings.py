@@ -34,6 +34,16 @@ def test_what_a_task_gets_right_and_confuses(answers) -> None:
     assert sentences(similarity) == "Grades are off by 0.75 on average."
 
 
+def test_several_labels_in_sentences(answers) -> None:
+    labels = [[1, 1, 0], [0, 1, 1], [0, 0, 0], [1, 0, 0]]
+    predictions = [[0.9, 0.8, 0.1], [0.1, 0.2, 0.3], [0.1, 0.1, 0.1], [0.7, 0.1, 0.1]]
+    tags = answers("t", "single", labels, predictions, classes=["a", "b", "c"])
+    assert sentences(tags) == (
+        "All labels of a row are right for 75% of the rows. F1 is best for a (1.00) and worst for "
+        "b (0.67). It never predicts c. It predicts 0.8 labels per row, where 1.2 are expected."
+    )
+
+
 def test_a_task_that_is_all_right_or_predicts_one_class_only(answers) -> None:
     certain = answers("s", "single", [0, 1], [[1, 0, 0], [0, 1, 0]], classes=SENTIMENT)
     assert sentences(certain).startswith("Accuracy is 100%. Its mean confidence of 100% matches")

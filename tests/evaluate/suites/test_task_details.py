@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import by_length, confusion, mistake_rows, word_counts
+from tercet.evaluate.suites.tasks.details import (
+    by_length,
+    confusion,
+    label_scores,
+    label_table,
+    mistake_rows,
+    word_counts,
+)
 
 
 @st.composite
@@ -96,3 +103,43 @@ def test_a_bin_without_a_metric_is_undefined(answers) -> None:
 
 def test_words_of_pairs_count_together() -> None:
     assert word_counts((["one two", ""], ["three", "a b  c"])).tolist() == [3, 3]
+
+
+SEVERAL = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]])
+PROBABILITIES = np.array([[0.9, 0.1, 0.2], [0.2, 0.8, 0.1], [0.1, 0.7, 0.6], [0.4, 0.9, 0.1]])
+
+
+def several_labels(answers, **fields):
+    texts = (["one", "two words", "three", "four"],)
+    return answers(
+        "tags", "single", SEVERAL, PROBABILITIES, classes=["a", "b", "c"], texts=texts, **fields
+    )
+
+
+@pytest.mark.parametrize("thresholds", [None, [0.15, 0.75, 0.5]])
+def test_every_label_is_scored_as_scikit_learn_does(answers, thresholds) -> None:
+    made = several_labels(answers, thresholds=thresholds)
+    decided = (thresholds or 0.5) <= PROBABILITIES
+    expected = metrics.precision_recall_fscore_support(SEVERAL, decided, zero_division=np.nan)
+    found = label_scores(made)
+    for place, values in enumerate(zip(*expected, strict=True)):
+        each = found[place]
+        scores = [each.precision, each.recall, each.f1]
+        assert scores == [None if np.isnan(x) else pytest.approx(x) for x in values[:3]]
+        assert (each.support, each.predicted) == (values[3], decided[:, place].sum())
+    table = label_table(made)
+    assert [row[0].text for row in table.rows] == ["a", "b", "c"]
+
+
+def test_rows_with_wrong_labels_are_mistakes(answers) -> None:
+    rows = mistake_rows(several_labels(answers))
+    shown = [[cell.text for cell in row] for row in rows]
+    assert shown == [
+        ["three", "tags", "none", "b, c", "2 of 3 labels wrong"],
+        ["two words", "tags", "a, b", "b", "1 of 3 labels wrong"],
+    ]
+
+
+def test_charts_of_several_labels_show_calibration_and_length(answers) -> None:
+    charts = task_charts([several_labels(answers)])
+    assert [chart.title for chart in charts] == ["Reliability", "Micro-f1 by length"]

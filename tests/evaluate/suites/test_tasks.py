@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from tercet.data.table import load_table
 from tercet.errors import TercetError
@@ -16,7 +17,7 @@ from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.specs import TaskSpec
+from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
 MLP = {"kind": "mlp"}
@@ -134,8 +135,9 @@ def test_scores_inside_training_are_the_same(model, sample_data: Path, run) -> N
         for name, spec in specs.items()
     }
     model.network.train()
-    metrics = score_tables(model.network, tables, TASKS, model.tokenizer.template, 64, rows=20)
+    scores = score_tables(model.network, tables, TASKS, model.tokenizer.template, 64, rows=20)
     assert model.network.training
+    metrics = scores.metrics
     # Up to rounding: batches are split differently.
     outside = run(Tasks(), model, sample_data, rows=20).values
     assert flat(metrics) == pytest.approx(flat(outside), rel=1e-6)
@@ -144,6 +146,32 @@ def test_scores_inside_training_are_the_same(model, sample_data: Path, run) -> N
     assert score_of(metrics, TASKS, "similarity.spearman") == spearman
     with pytest.raises(TercetError, match="measured by pearson, spearman"):
         score_of(metrics, TASKS, "similarity.f1")
+
+
+def test_the_loss_on_dev_is_that_of_the_objective_of_the_most_accurate_mode(
+    model, sample_data: Path
+) -> None:
+    specs = {name: task for name, task in TASKS.items() if task.predicts}
+    tables = {
+        name: load_table(spec, "dev", sample_data, model.tokenizer, limit=64)
+        for name, spec in specs.items()
+    }
+    scores = score_tables(model.network, tables, TASKS, model.tokenizer.template, 64, rows=20)
+
+    def rows(task: str, mode: Mode) -> tuple[torch.Tensor, torch.Tensor]:
+        columns = [column.first(20) for column in tables[task].columns]
+        outputs = torch.from_numpy(model.engine.outputs(task, mode, columns))
+        return outputs, torch.from_numpy(np.array(tables[task].labels[:20]))
+
+    raw, labels = rows("paraphrase", "cross")
+    expected = {
+        "sentiment": functional.cross_entropy(*rows("sentiment", "single")),
+        "paraphrase": functional.binary_cross_entropy_with_logits(raw[:, 0], labels.float()),
+    }
+    raw, labels = rows("similarity", "cross")
+    expected["similarity"] = functional.mse_loss(raw[:, 0], labels)
+    assert scores.losses == pytest.approx({k: float(v) for k, v in expected.items()}, rel=1e-5)
+    assert scores.loss == pytest.approx(np.mean([float(v) for v in expected.values()]), rel=1e-5)
 
 
 def test_rows_without_a_label_are_counted(model, sample_data: Path, tmp_path: Path, run) -> None:

@@ -129,6 +129,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
             "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
             "modes": list(task.predicting_modes),
             "labels": task.labels,
+            "multi_label": task.multi_label,
             "range": task.range,
         }
         for name, task in model.tasks.items()

@@ -9,7 +9,14 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
+from tercet.model import (
+    SIMILARITY_SCALE,
+    Floats,
+    PairMode,
+    Prediction,
+    to_label_sets,
+    to_predictions,
+)
 from tercet.serve.exchange import answer, body_of, input_options, read, responses
 from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
@@ -50,6 +57,14 @@ class Classes(BaseModel):
     probabilities: list[float]
 
 
+class Labels(BaseModel):
+    """Of a task whose inputs may have several labels."""
+
+    labels: list[int]
+    names: list[str]
+    probabilities: list[float]
+
+
 class Answer(BaseModel):
     task: str
     mode: str
@@ -65,16 +80,21 @@ class Classified(Answer):
 
 
 class Predicted(Answer):
-    results: list[Classes] | list[float]
+    results: list[Classes] | list[Labels] | list[float]
 
 
 @router.post("/sentiment", openapi_extra=body_of(SentimentBody), responses=responses(Classified))
 async def sentiment(request: Request) -> Response:
     """The most likely class of each text by the task `sentiment`."""
     body = await read(request, SentimentBody)
-    labels = _spec(request, "sentiment").labels
+    spec = _spec(request, "sentiment")
+    labels = spec.labels
     if labels is None:
         raise RefusalError(404, "The task `sentiment` of this model has grades: use /predict.")
+    if spec.multi_label:
+        raise RefusalError(
+            404, "The task `sentiment` of this model has several labels per text: use /predict."
+        )
     texts = [body.texts] if isinstance(body.texts, str) else body.texts
     predictions = await _predict(request, "sentiment", texts, "texts", truncate=body.truncate)
     return predictions.answer(to_predictions(predictions.values, labels, Prediction))
@@ -84,8 +104,8 @@ async def sentiment(request: Request) -> Response:
 async def paraphrase(request: Request) -> Response:
     """The probability that the two texts of each pair mean the same."""
     body = await read(request, PairsBody)
-    labels = _spec(request, "paraphrase").labels
-    if labels is None or len(labels) != 2:
+    spec = _spec(request, "paraphrase")
+    if spec.labels is None or len(spec.labels) != 2 or spec.multi_label:
         raise RefusalError(404, "The task `paraphrase` does not have two classes: use /predict.")
     predictions = await _predict(
         request, "paraphrase", body.pairs, "pairs", mode=body.mode, truncate=body.truncate
@@ -111,16 +131,20 @@ async def similarity(request: Request) -> Response:
 
 @router.post("/predict/{task}", openapi_extra=body_of(PredictBody), responses=responses(Predicted))
 async def predict(request: Request, task: str) -> Response:
-    """The classes or grades of texts or pairs by any task of the model."""
+    """The classes, sets of labels or grades of texts or pairs by any task of the model."""
     body = await read(request, PredictBody)
-    labels = _spec(request, task).labels
+    spec = _spec(request, task)
     predictions = await _predict(
         request, task, body.inputs, "inputs", mode=body.mode, truncate=body.truncate
     )
     values = predictions.values
-    if labels is None:
+    if spec.labels is None:
         return predictions.answer(values.tolist())
-    return predictions.answer(to_predictions(values, labels, Prediction))
+    if spec.multi_label:
+        service: Service = request.app.state.service
+        thresholds = service.model.thresholds(task, predictions.mode)
+        return predictions.answer(to_label_sets(values, spec.labels, thresholds))
+    return predictions.answer(to_predictions(values, spec.labels, Prediction))
 
 
 @dataclass(frozen=True, slots=True)

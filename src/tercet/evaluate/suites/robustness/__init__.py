@@ -66,8 +66,9 @@ class ChangeResult:
     rows: dev rows that the rule changes; in a pair it changes the second sentence
     keeps: whether the meaning stays the same, so that predictions should not change
     metric, before, after: the task's main metric, on these rows and the same labels
-    moved: share of rows whose class changed, or whose grade moved by a tenth of its range or more
-    examples: the rows whose predictions moved most
+    moved: share of rows whose class or labels changed, or whose grade moved by a tenth of its range
+        or more
+    examples: the rows whose predictions moved most; none where rows have several labels
     """
 
     rows: int
@@ -332,20 +333,26 @@ def _measure_change(
 ) -> ChangeResult:
     outputs = [encoded.outputs(task, mode, columns) for columns in (rows.texts, rows.changed)]
     predictions = [encoded.model.engine.predict(task, mode, each) for each in outputs]
-    values = [
-        metrics_of(spec, rows.labels, measured(spec, raw, predicted))[spec.chosen_metric]
+    thresholds = (encoded.model.info.thresholds or {}).get(task, {}).get(mode)
+    found = [
+        measured(spec, raw, predicted, thresholds)
         for raw, predicted in zip(outputs, predictions, strict=True)
     ]
+    values = [metrics_of(spec, rows.labels, each)[spec.chosen_metric] for each in found]
     distances = _distances(spec, *predictions)
     before: NDArray[Any]
     after: NDArray[Any]
-    if spec.range is None:
+    if spec.multi_label:
+        before, after = found
+        moved = (before != after).any(axis=1)
+    elif spec.range is None:
         before, after = map(predicted_classes, predictions)
         moved = before != after
     else:
         before, after = predictions
         moved = distances >= MOVED * (spec.range[1] - spec.range[0])
-    most = np.argsort(-distances, kind="stable")[:EXAMPLES]
+    # An example shows one class or grade.
+    most = np.argsort(-distances, kind="stable")[: 0 if spec.multi_label else EXAMPLES]
     return ChangeResult(
         rows=len(rows.labels),
         keeps=rule.keeps,

@@ -67,7 +67,7 @@ class OrderResult:
 
 def compares_pairs(task: TaskSpec) -> bool:
     """Whether a task predicts that pairs mean the same: in two classes, or by a grade."""
-    two = task.labels is not None and len(task.labels) == 2
+    two = task.labels is not None and len(task.labels) == 2 and not task.multi_label
     return (two or task.range is not None) and "single" not in task.predicting_modes
 
 

@@ -21,7 +21,7 @@ from tercet.evaluate.scaling import judged_rows
 from tercet.evaluate.scoring import measured, metrics_of, overall_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import confusion, mistake_rows
+from tercet.evaluate.suites.tasks.details import confusion, label_table, mistake_rows
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
 from tercet.specs import Mode, TaskSpec
@@ -125,8 +125,9 @@ class TasksResult(SuiteResult):
                 matrices=[
                     show.ConfusionMatrix(f"Mode {each.mode}", each.classes, confusion(each))
                     for each in task.modes.values()
-                    if each.classes
+                    if each.classes and not each.several
                 ],
+                tables=[label_table(each) for each in task.modes.values() if each.several],
                 charts=task_charts(list(task.modes.values())),
             )
             for name, task in self.tasks.items()
@@ -135,8 +136,8 @@ class TasksResult(SuiteResult):
         if all(answers.texts for answers in self.answers()):
             intro = (
                 "The wrong predictions of each task's most accurate mode with the highest "
-                "confidence, and the grades that are furthest off. Labels are people's, and some "
-                "of them are mistakes too."
+                "confidence, the grades that are furthest off, and the rows with the most wrong "
+                "labels. Labels are people's, and some of them are mistakes too."
             )
             sections.append(show.Section("Mistakes", intro, tables=[self._mistakes_table()]))
         return sections
@@ -232,11 +233,12 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
     scalings = (context.model.info.scalings or {}).get(name, {})
+    thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
     for mode in spec.predicting_modes:
         outputs = context.texts.outputs(name, mode, texts)
         predicted = context.model.engine.predict(name, mode, outputs)
-        values = measured(spec, outputs, predicted)
+        values = measured(spec, outputs, predicted, thresholds.get(mode))
         calibration = None
         if spec.labels is not None:
             scaling = scalings.get(mode)
@@ -254,7 +256,8 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             predictions=np.asarray(
                 predicted if spec.labels is None else class_probabilities(predicted), np.float64
             ),
-            unclipped=None if values is predicted else values,
+            thresholds=thresholds.get(mode),
+            unclipped=values if spec.labels is None and values is not predicted else None,
             texts=texts,
             calibration=calibration,
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.metrics import Bounds, measure
-from tercet.evaluate.presentation import Cell, sentence_cell
+from tercet.evaluate.presentation import Cell, Table, count, number, sentence_cell
 
 Ints = NDArray[np.int64]
 LENGTH_BINS = 6
@@ -34,10 +34,12 @@ def confusion(answers: Answers) -> Ints:
 
 
 def mistake_rows(answers: Answers) -> list[list[Cell]]:
-    """The wrong classes with the highest confidence, or the grades furthest off, worst first."""
-    predicted, graded = answers.predicted, answers.classes is None
-    weights = np.abs(predicted - answers.labels) if graded else answers.predictions.max(axis=1)
-    wrong = np.flatnonzero(predicted != answers.labels)
+    """The wrong classes with the highest confidence, the grades furthest off, or the rows with most
+    wrong labels, worst first."""
+    predicted, errors = answers.predicted, answers.errors
+    by_error = answers.classes is None or answers.several
+    weights = errors if by_error else answers.predictions.max(axis=1)
+    wrong = np.flatnonzero(errors)
     worst = wrong[np.argsort(-weights[wrong], kind="stable")][:MISTAKES]
     return [
         [
@@ -45,10 +47,71 @@ def mistake_rows(answers: Answers) -> list[list[Cell]]:
             Cell(answers.task),
             Cell(answers.name(answers.labels[row])),
             Cell(answers.name(predicted[row])),
-            Cell(f"off by {weight:.1f}" if graded else f"{weight:.0%} confident", float(weight)),
+            Cell(_how_wrong(answers, weight), float(weight)),
         ]
         for row, weight in zip(worst.tolist(), weights[worst], strict=True)
     ]
+
+
+def _how_wrong(answers: Answers, weight: float) -> str:
+    if answers.classes is None:
+        return f"off by {weight:.1f}"
+    if answers.several:
+        return f"{weight:.0f} of {len(answers.classes)} labels wrong"
+    return f"{weight:.0%} confident"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScores:
+    """One label of a task whose rows have several; None where a value is undefined.
+
+    support: rows that have it
+    predicted: rows that are predicted to have it
+    """
+
+    name: str
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: int
+    predicted: int
+
+
+def label_scores(answers: Answers) -> list[LabelScores]:
+    """Every label of a task whose rows have several."""
+    predicted = answers.predicted
+    right = (answers.labels * predicted).sum(axis=0)
+    given, expected = predicted.sum(axis=0), answers.labels.sum(axis=0)
+    return [
+        LabelScores(
+            name=name,
+            precision=_ratio(right[place], given[place]),
+            recall=_ratio(right[place], expected[place]),
+            f1=_ratio(2.0 * right[place], given[place] + expected[place]),
+            support=int(expected[place]),
+            predicted=int(given[place]),
+        )
+        for place, name in enumerate(answers.classes or ())
+    ]
+
+
+def label_table(answers: Answers) -> Table:
+    return Table(
+        caption=f"Every label of {answers.task}, mode {answers.mode}",
+        columns=["Label", "Precision", "Recall", "F1", "Rows", "Predicted"],
+        rows=[
+            [
+                Cell(each.name),
+                *map(number, (each.precision, each.recall, each.f1)),
+                *map(count, (each.support, each.predicted)),
+            ]
+            for each in label_scores(answers)
+        ],
+    )
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.evaluate.answers import Answers
-from tercet.evaluate.suites.tasks.details import confusion
+from tercet.evaluate.presentation import enumeration
+from tercet.evaluate.suites.tasks.details import confusion, label_scores
 
 CALIBRATED = 0.02
 """The largest distance of mean confidence from accuracy that counts as calibrated."""
@@ -19,7 +20,9 @@ NOTABLE = 0.005
 def task_findings(modes: Sequence[Answers]) -> Iterator[str]:
     """Sentences about a task with rows; the most accurate mode comes first."""
     best = modes[0]
-    if best.classes is None:
+    if best.several:
+        yield from _several(best)
+    elif best.classes is None:
         off = float(np.abs(best.predictions - best.labels).mean())
         yield f"Grades are off by {off:.2f} on average."
     else:
@@ -28,6 +31,22 @@ def task_findings(modes: Sequence[Answers]) -> Iterator[str]:
         yield from _confused(counts, best.classes)
         yield _confidence(best)
     yield from _cost_of_bi(modes)
+
+
+def _several(answers: Answers) -> Iterator[str]:
+    """Of a task whose rows have several labels."""
+    right = float((answers.errors == 0.0).mean())
+    yield f"All labels of a row are right for {right:.0%} of the rows."
+    labels = label_scores(answers)
+    scored = [each for each in labels if each.support and each.predicted]
+    if len(scored) > 1:
+        best, worst = (pick(scored, key=lambda each: each.f1 or 0.0) for pick in (max, min))
+        extremes = [f"{each.name} ({each.f1:.2f})" for each in (best, worst)]
+        yield f"F1 is best for {extremes[0]} and worst for {extremes[1]}."
+    if never := [each.name for each in labels if each.support and not each.predicted]:
+        yield f"It never predicts {enumeration(never)}."
+    wanted, given = answers.labels.sum() / len(answers.labels), answers.predicted.sum(axis=1).mean()
+    yield f"It predicts {given:.1f} labels per row, where {wanted:.1f} are expected."
 
 
 def _confused(counts: NDArray[np.int64], names: Sequence[str]) -> Iterator[str]:
