@@ -47,7 +47,10 @@ class OnnxEngine(BaseEngine):
     def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
         return self.network.head(task, mode, *vectors)
 
-    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
+    def _vectors(
+        self, columns: Columns, rows: Rows, progress: Progress, *, side: str | None = None
+    ) -> Floats:
+        assert side is None  # since tasks with side weights are not exported
         lengths = self._lengths(columns)[rows]
         results = np.empty((len(rows), self.width), np.float32)
 

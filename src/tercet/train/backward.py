@@ -45,6 +45,8 @@ class Backward:
         body = [p for p in network.encoder.parameters() if p.requires_grad]
         heads = {task: [*network.heads_of(task).parameters()] for task in tasks}
         for task in tasks:
+            if (side := network.side_of(task)) is not None:
+                heads[task] += network.sides[side].parameters()
             for name in sorted(network.shared_by(task)):
                 heads[task] += network.shared[name].parameters()
         if self.surgery is not None:

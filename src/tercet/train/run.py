@@ -19,6 +19,7 @@ from tercet.specs import Scalings, StageSpec
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
 from tercet.train.environment import describe_environment
+from tercet.train.finished import complete
 from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position
 from tercet.train.metrics_log import MetricsLog
@@ -48,6 +49,8 @@ def train_recipe(
     """Train a recipe; the result is None on all processes but the main one."""
     world = World.join(device)
     try:
+        with world.all_or_none():
+            recipe = complete(recipe)
         run = Run(recipe, data=data, out=out, world=world, listener=listener)
         return run.train(resume=resume, tensorboard=tensorboard)
     finally:
@@ -189,7 +192,14 @@ class Run:
             info = with_scalings(model, held_out, self.data)
             metrics = self._metrics(prepared, scalings=info.scalings)
             info = info.model_copy(update={"metrics": metrics})
-        save_model_folder(self.folder.model, Parts(prepared.network, prepared.tokenizer, info))
+        finished = prepared.finished
+        if finished is not None:
+            info = finished.info.with_added(info)
+        save_model_folder(
+            self.folder.model,
+            Parts(prepared.network, prepared.tokenizer, info),
+            types=finished.types if finished is not None else {},
+        )
         summary = {
             "steps": position.total,
             "kept": step,
