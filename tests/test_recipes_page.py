@@ -26,9 +26,11 @@ TICKETS = {
 QUESTIONS = [("Where is it?", "When does it come?", "yes"), ("Where is it?", "Who am I?", "no")]
 
 
-def example() -> dict[str, Any]:
-    (found,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    return tomllib.loads(found)
+def example(name: str) -> dict[str, Any]:
+    """The recipe of that name on the page."""
+    found = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
+    (tree,) = [tree for tree in found if tree["name"] == name]
+    return tree
 
 
 def write(path: Path, rows: list[tuple[str, ...]]) -> None:
@@ -36,13 +38,17 @@ def write(path: Path, rows: list[tuple[str, ...]]) -> None:
         csv.writer(file).writerows(rows)
 
 
-def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
-    tree = example()
-    tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+def write_files(folder: Path) -> None:
     tickets = [(f"{text} {number}", team) for team, text in TICKETS.items() for number in range(9)]
     for end in ("", "-dev"):
-        write(tmp_path / f"tickets{end}.csv", [("text", "team"), *tickets])
-        write(tmp_path / f"questions{end}.csv", [("question", "other", "same"), *QUESTIONS * 6])
+        write(folder / f"tickets{end}.csv", [("text", "team"), *tickets])
+        write(folder / f"questions{end}.csv", [("question", "other", "same"), *QUESTIONS * 6])
+
+
+def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
+    tree = example("mine")
+    tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+    write_files(tmp_path)
     recipe = Recipe.from_tree(tree, where="docs/recipes.md")
     result = train_recipe(recipe, data=tmp_path, out=tmp_path / "run", listener=Silent())
     assert result is not None
@@ -51,6 +57,19 @@ def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> N
     (output,) = model.predict("team", ["My parcel never came."])
     assert output.name in TICKETS
     assert len(model.predict("same", [("Where is my parcel?", "When will it come?")])) == 1
+
+
+def test_the_added_task_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
+    base, added = example("mine"), example("routing")
+    assert added["onto"] == "tercet/small"
+    base["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+    del base["tasks"]["team"]
+    added["onto"] = str(tmp_path / "base")
+    write_files(tmp_path)
+    for name, tree in {"base": base, "added": added}.items():
+        recipe = Recipe.from_tree(tree, where="docs/recipes.md")
+        train_recipe(recipe, data=tmp_path, out=tmp_path / name, listener=Silent())
+    assert list(tercet.load(tmp_path / "added").tasks) == ["same", "team"]
 
 
 @pytest.mark.parametrize("registry", [HEADS, OBJECTIVES, SCHEDULES, SURGERIES])

@@ -78,6 +78,11 @@ class BaseEngine(ABC):
     def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         """Outputs of the head of a task, modes single and cross: float32 [n, outputs]."""
 
+    def open_heads(self) -> None:
+        """Read all that heads need from files, which may be replaced later; most engines have it in
+        memory already."""
+        return
+
     def reads_vectors(self, task: str, mode: Mode) -> bool:
         """Whether a head reads only vectors that may have been stored, one per text or pair."""
         return self.tasks[task].modes[mode].reads_vectors

@@ -44,6 +44,9 @@ class OnnxEngine(BaseEngine):
     def machine(self) -> dict[str, str | int | None]:
         return {"device": "cpu", "gpu": None, "threads": threads()}
 
+    def open_heads(self) -> None:
+        self.network.open_heads()
+
     def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
         return self.network.head(task, mode, *vectors)
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
-from tercet.serve.exchange import answer, body_of, input_options, read, responses
+from tercet.serve.exchange import answer, body_of, input_options, read, responses, service_of
 from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.service import RequestCounts, Service
+from tercet.serve.service import RequestCounts
 from tercet.specs import Mode, TaskSpec
 
 router = APIRouter(tags=["tasks"])
@@ -146,7 +146,7 @@ async def _predict(
     mode: PairMode | None = None,
     truncate: bool | None,
 ) -> Predictions:
-    service: Service = request.app.state.service
+    service = service_of(request)
     resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
     wanted = "texts" if resolved == "single" else "pairs"
@@ -164,6 +164,6 @@ async def _predict(
 
 
 def _spec(request: Request, task: str) -> TaskSpec:
-    service: Service = request.app.state.service
+    service = service_of(request)
     service.resolve_mode(task, None)
     return service.model.tasks[task]
