@@ -27,8 +27,14 @@ QUESTIONS = [("Where is it?", "When does it come?", "yes"), ("Where is it?", "Wh
 
 
 def examples() -> list[dict[str, Any]]:
-    """A whole recipe, then parts of recipes."""
+    """Whole recipes, which have a name, and parts of recipes."""
     return [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
+
+
+def example(name: str) -> dict[str, Any]:
+    """The recipe of that name on the page."""
+    (tree,) = [tree for tree in examples() if tree.get("name") == name]
+    return tree
 
 
 def write(path: Path, rows: list[tuple[str, ...]]) -> None:
@@ -36,13 +42,17 @@ def write(path: Path, rows: list[tuple[str, ...]]) -> None:
         csv.writer(file).writerows(rows)
 
 
-def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
-    tree = examples()[0]
-    tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+def write_files(folder: Path) -> None:
     tickets = [(f"{text} {number}", team) for team, text in TICKETS.items() for number in range(9)]
     for end in ("", "-dev"):
-        write(tmp_path / f"tickets{end}.csv", [("text", "team"), *tickets])
-        write(tmp_path / f"questions{end}.csv", [("question", "other", "same"), *QUESTIONS * 6])
+        write(folder / f"tickets{end}.csv", [("text", "team"), *tickets])
+        write(folder / f"questions{end}.csv", [("question", "other", "same"), *QUESTIONS * 6])
+
+
+def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
+    tree = example("mine")
+    tree["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+    write_files(tmp_path)
     recipe = Recipe.from_tree(tree, where="docs/recipes.md")
     result = train_recipe(recipe, data=tmp_path, out=tmp_path / "run", listener=Silent())
     assert result is not None
@@ -54,11 +64,24 @@ def test_the_example_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> N
 
 
 def test_further_tasks_fit_a_recipe() -> None:
-    whole, *parts = examples()
+    whole, parts = example("mine"), [tree for tree in examples() if "name" not in tree]
     for part in parts:
         tree = {**whole, "tasks": {**whole["tasks"], **part["tasks"]}}
         assert part["tasks"].keys() < Recipe.from_tree(tree, where="docs").tasks.keys()
     assert parts
+
+
+def test_the_added_task_trains_and_answers(tiny_encoder: Path, tmp_path: Path) -> None:
+    base, added = example("mine"), example("routing")
+    assert added["onto"] == "tercet/small"
+    base["encoder"] = {"name": str(tiny_encoder), "max_tokens": 24}
+    del base["tasks"]["team"]
+    added["onto"] = str(tmp_path / "base")
+    write_files(tmp_path)
+    for name, tree in {"base": base, "added": added}.items():
+        recipe = Recipe.from_tree(tree, where="docs/recipes.md")
+        train_recipe(recipe, data=tmp_path, out=tmp_path / name, listener=Silent())
+    assert list(tercet.load(tmp_path / "added").tasks) == ["same", "team"]
 
 
 @pytest.mark.parametrize("registry", [HEADS, OBJECTIVES, SCHEDULES, SURGERIES])

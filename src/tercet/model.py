@@ -277,7 +277,7 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         `tercet/small`, the model that comes with the package
     device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
     """
-    folder, origin = _shipped() if source is None else _find(source)
+    folder, origin = find_folder(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
@@ -311,18 +311,27 @@ def _foreign(folder: Path, source: str) -> Parts:
     return load_foreign_folder(folder, name=name)
 
 
-def _find(source: str | Path) -> tuple[Path, str]:
-    """The folder of a model, and a source that finds it from any working folder."""
-    path = Path(source)
-    if path.is_dir():
+def find_folder(source: str | Path | None) -> tuple[Path, str]:
+    """The folder of a model, and a source that finds it from any working folder.
+
+    source: as in `load`
+    """
+    here = find_local_folder(source)
+    return here if here is not None else (weights.resolve(str(source)), str(source))
+
+
+def find_local_folder(source: str | Path | None) -> tuple[Path, str] | None:
+    """The same of a folder, a run or `tercet/small`; None for names that `weights` resolves."""
+    if source is None:
+        return _shipped()
+    path = Path(source).expanduser()
+    if str(source) and path.is_dir():
         run = path / "model"
         inner = run if not is_model_folder(path) and is_model_folder(run) else path
         return inner, str(path.resolve())
     if path.exists():
         raise TercetError(f"{path}: is a file; give the model folder.")
-    if str(source) == SHIPPED:
-        return _shipped()
-    return weights.resolve(str(source)), str(source)
+    return _shipped() if str(source) == SHIPPED else None
 
 
 def _shipped() -> tuple[Path, str]:

@@ -40,6 +40,9 @@ class Recipe(Spec):
     published: dict[TaskName, float] | None = None
     """The score on dev that the report gives for each task."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
+    onto: str | None = None
+    """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its
+    encoder is the recipe's and stays frozen; its own tasks are kept as they are."""
     encoder: EncoderSpec
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
     stages: Annotated[list[StageSpec], Field(min_length=1)]
@@ -97,13 +100,27 @@ class Recipe(Spec):
                 "encoder.widths needs a task with a `cosine` head without projection, or with a "
                 "contrastive objective"
             )
+        if self.onto is not None and self.encoder.name != self.onto:
+            raise ValueError(
+                f"encoder.name is {self.encoder.name!r}, but `onto` adds tasks to the encoder of "
+                f"{self.onto!r}: leave encoder.name out"
+            )
         shared = self._shared_layers()
         for stage in self.stages:
             where = f"stage `{stage.name}`"
+            if self.onto is not None and "encoder" not in stage.freeze:
+                raise ValueError(
+                    f"{where} trains the encoder, which `onto` keeps as it is: put `encoder` into "
+                    "its `freeze`"
+                )
             frozen = [part.removeprefix("shared.") for part in stage.freeze if "shared." in part]
             if unknown := [name for name in frozen if name not in shared]:
                 raise ValueError(f"{where} freezes unknown shared layers `{unknown[0]}`")
-            frozen = [part.removeprefix("heads.") for part in stage.freeze if "heads." in part]
+            frozen = [
+                part.removeprefix("heads.").removeprefix("sides.")
+                for part in stage.freeze
+                if part.startswith(("heads.", "sides."))
+            ]
             _check_names(where, [*(stage.tasks or []), *frozen], self.tasks)
             training = self.stage_tasks(stage)
             order, weights = stage.schedule.order, stage.schedule.weights
@@ -169,11 +186,14 @@ def _check_names(where: str, names: Iterable[str], tasks: Iterable[str]) -> None
             )
 
 
-_LIKE_KEYS = ("labels", "range", "prior", "multi_label", "class_weights", *get_args(Mode))
+_LIKE_KEYS = ("labels", "range", "prior", "multi_label", "class_weights", "side", *get_args(Mode))
 
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
-    """A task that is like another takes its labels, their weights and its modes by default."""
+    """The tree with what its other keys imply: the encoder of the model in `onto`, and for a task
+    that is like another its labels, their weights, its side weights and its modes."""
+    if isinstance(tree.get("onto"), str) and isinstance(tree.get("encoder", {}), dict):
+        tree = {**tree, "encoder": {"name": tree["onto"], **tree.get("encoder", {})}}
     tasks = tree.get("tasks")
     if not isinstance(tasks, dict):
         return tree
@@ -197,6 +217,8 @@ def check_like(name: str, task: TaskSpec, tasks: Mapping[str, TaskSpec]) -> None
     needs = f"task `{name}` trains the heads of `{task.like}` and needs the same"
     if (task.labels, task.label_space) != (other.labels, other.label_space):
         raise ValueError(f"{needs} labels")
+    if task.side != other.side:
+        raise ValueError(f"{needs} side weights")
     for mode, spec in task.modes.items():
         own = other.modes.get(mode)
         same = own is not None and (spec.head, spec.shared) == (own.head, own.shared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import pytest
 import torch
 
 from tercet.folders.model_card import ModelInfo
-from tercet.model import Model
+from tercet.model import Model, load
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
@@ -209,11 +211,11 @@ import tercet.serve.encode as room
 
 encode, errors = room.encode, [None, RuntimeError, None, SystemExit]
 
-def crash(engine, parts):
+def crash(parts):
     error = errors.pop(0)
     if error is not None:
         raise error("a film about marigolds")
-    return encode(engine, parts)
+    return encode(parts)
 
 room.encode = crash
 from tercet.cli.app import main
@@ -316,3 +318,94 @@ def test_every_option_has_a_twin_in_the_environment(
     squeezed = re.sub(r"[^A-Za-z_]", "", result)
     for option in options:
         assert f"TERCET_{option[2:].upper().replace('-', '_')}" in squeezed, option
+
+
+NEW_TASK = TaskSpec.model_validate(
+    {
+        "data": {"layout": "cs224n-sst"},
+        "labels": ["low", "high"],
+        "side": {"rank": 2},
+        "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+    }
+)
+
+
+def add_task(folder: Path) -> None:
+    """Replace a model folder by one with a task more."""
+    model = load(folder)
+    tasks = {**model.info.tasks, "mood": NEW_TASK}
+    network = Network(model.network.encoder, pooling="mean", tasks=tasks)
+    network.load_head_state({**network.head_state(), **model.network.head_state()})
+    info = model.info.model_copy(update={"tasks": tasks})
+    Model(network, model.tokenizer, info).save(folder)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_new_model_is_taken_on_sighup_with_no_failed_request(
+    start: Start, folder: Path, tmp_path: Path, workers: int
+) -> None:
+    served = Path(shutil.copytree(folder, tmp_path / "small"))
+    server = start("--workers", workers, folder=served)
+    for _ in range(workers - 1):
+        server.wait_for("ready")
+    body = {"inputs": [TEXT, "a book"]}
+    assert server.post("/predict/mood", body).status_code == 404
+    expected = server.post("/predict/sentiment", body).json()
+    answers: Counter[tuple[int, bool]] = Counter()
+    stop = threading.Event()
+
+    def hammer() -> None:
+        with httpx.Client(base_url=server.url, timeout=SECONDS, trust_env=False) as client:
+            while not stop.is_set():
+                reply = client.post("/predict/sentiment", json=body)
+                answers[reply.status_code, reply.json() == expected] += 1
+
+    with ThreadPoolExecutor(3) as pool:
+        hammering = [pool.submit(hammer) for _ in range(3)]
+        add_task(served)
+        server.process.send_signal(signal.SIGHUP)
+        for _ in range(workers):
+            assert server.wait_for("reloaded")["tasks"] == ["sentiment", "mood"]
+        stop.set()
+        for one in hammering:
+            one.result()
+    assert set(answers) == {(200, True)}
+    for _ in range(4):  # whichever worker is asked
+        assert server.post("/predict/mood", body).status_code == 200
+    document = httpx.get(f"{server.url}/openapi.json", trust_env=False).text
+    assert "mood" in document
+    # A folder that cannot be loaded is reported, and the model that is there keeps answering.
+    (served / "heads.safetensors").write_bytes(b"broken")
+    server.process.send_signal(signal.SIGHUP)
+    assert "heads.safetensors" in server.wait_for("not-reloaded")["reason"]
+    assert server.post("/predict/mood", body).status_code == 200
+    server.read_on()
+    assert server.end() == 0
+
+
+def test_a_replaced_worker_has_the_new_keys_and_the_new_model(
+    start: Start, folder: Path, tmp_path: Path
+) -> None:
+    served = Path(shutil.copytree(folder, tmp_path / "small"))
+    file = tmp_path / "keys"
+    file.write_text("revoked", "utf-8")
+    server = start("--workers", 2, "--keys-file", file, folder=served)
+    server.wait_for("ready")
+    file.write_text("valid", "utf-8")
+    add_task(served)
+    server.process.send_signal(signal.SIGHUP)
+    for _ in range(2):
+        server.wait_for("reloaded")
+    for victim in sorted(_children(server.process.pid)):
+        os.kill(victim, signal.SIGKILL)
+        server.wait_for("worker-died")
+        server.wait_for("ready")
+    server.read_on()
+
+    def ask(key: str) -> int:
+        headers = {"Authorization": f"Bearer {key}"}
+        return server.post("/predict/mood", {"inputs": [TEXT]}, headers=headers).status_code
+
+    assert [ask("revoked") for _ in range(6)] == [401] * 6
+    assert [ask("valid") for _ in range(6)] == [200] * 6
+    assert server.end() == 0

@@ -26,11 +26,11 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, ...]]:
     seen: Counter[tuple[int, ...]] = Counter()
     vectors = Network.vectors
 
-    def counting(self, tokens):
+    def counting(self, tokens, *, side=None):
         ids, ends = tokens.ids.tolist(), tokens.offsets.tolist()
         for start, end in pairwise(ends[: tokens.used + 1]):
             seen[tuple(ids[start:end])] += 1
-        return vectors(self, tokens)
+        return vectors(self, tokens, side=side)
 
     monkeypatch.setattr(Network, "vectors", counting)
     return seen

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tercet.nn.folder import load_encoder
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher
 from tercet.serve.connection import Connection
+from tercet.serve.document import Api
 from tercet.serve.encode import encode
 from tercet.serve.gate import Gate
 from tercet.serve.keys import Keys
@@ -112,6 +112,7 @@ class Serving:
     gate: Gate
     batcher: Batcher
     client: httpx.Client
+    api: Api
 
     def post(self, path: str, body: Any, **options: Any) -> httpx.Response:
         return self.client.post(path, json=body, **options)
@@ -134,11 +135,10 @@ def serving(
     **limits: Any,
 ) -> Iterator[Serving]:
     chosen = replace(LIMITS, **limits)
-    batcher = Batcher(encode_with or partial(encode, model.engine), chosen, Metrics())
-    service = Service(model, chosen, batcher)
-    app, gate = build_app(
+    batcher = Batcher(encode_with or encode, chosen, Metrics())
+    service = Service(model, chosen, batcher, index)
+    app, gate, api = build_app(
         service,
-        index,
         keys=keys or Keys(file=None, listed=None),
         metrics=batcher.metrics,
         origins=origins or [],
@@ -153,7 +153,7 @@ def serving(
     url = f"http://127.0.0.1:{port}"
     try:
         with httpx.Client(base_url=url, timeout=60) as client:
-            yield Serving(url, port, gate, batcher, client)
+            yield Serving(url, port, gate, batcher, client, api)
     finally:
         server.should_exit = True
         thread.join(60)

@@ -121,7 +121,7 @@ def test_an_index_of_another_model_is_refused_at_the_start(
 ) -> None:
     from tercet.errors import TercetError
     from tercet.model import load
-    from tercet.serve.server import open_index
+    from tercet.serve.reload import open_index
 
     with pytest.raises(TercetError, match="another"):
         open_index(Path(index.folder), load(tiny_encoder))

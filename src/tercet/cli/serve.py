@@ -90,11 +90,11 @@ def serve(
     listener = bind(host, port)
     processes = Workers(workers) if workers > 1 else None
     try:
-        from tercet.serve.server import prepare
+        from tercet.serve.loading import prepare
         from tercet.serve.server import serve as run
     except ModuleNotFoundError as error:
         raise TercetError("The server needs more packages: pip install 'tercet[serve]'.") from error
     ready = prepare(settings)
-    if processes is not None and not processes.split():
+    if processes is not None and not processes.split(ready.refresh):
         raise typer.Exit(processes.code)
     raise typer.Exit(run(ready, listener))

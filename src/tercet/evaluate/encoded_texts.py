@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,14 +58,16 @@ class EncodedTexts:
         self.model = model
         self.phases = phases
         self._keys: dict[str, bytes] = {}
-        self._texts = _Vectors(model.width)
-        self._pairs = _Vectors(model.width)
+        # By the task whose side weights encoded them; None: the plain encoder.
+        self._texts: dict[str | None, _Vectors] = defaultdict(lambda: _Vectors(model.width))
+        self._pairs: dict[str | None, _Vectors] = defaultdict(lambda: _Vectors(model.width))
         self._outputs: dict[tuple[str, Mode], _Vectors] = {}
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Vectors of length 1, float32 [n, width]."""
-        rows = self._rows(self._texts, [texts], self.model.engine.vectors)
-        return unit(self._texts.array[rows])
+        known = self._texts[None]
+        rows = self._rows(known, [texts], self.model.engine.vectors)
+        return unit(known.array[rows])
 
     def cosines(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
         """The cosine of the two texts of each pair, float64 [n]."""
@@ -86,12 +90,15 @@ class EncodedTexts:
 
             rows = self._rows(own, used, encode)
             return own.array[rows]
+        side = engine.side_of(task)
         if mode == "cross":
-            rows = self._rows(self._pairs, used, engine.joint_vectors)
-            return engine.apply_head(task, mode, self._pairs.array, [rows])
+            known = self._pairs[side]
+            rows = self._rows(known, used, partial(engine.joint_vectors, side=side))
+            return engine.apply_head(task, mode, known.array, [rows])
         texts = [text for column in used for text in column]
-        rows = self._rows(self._texts, [texts], engine.vectors)
-        return engine.apply_head(task, mode, self._texts.array, np.split(rows, len(used)))
+        known = self._texts[side]
+        rows = self._rows(known, [texts], partial(engine.vectors, side=side))
+        return engine.apply_head(task, mode, known.array, np.split(rows, len(used)))
 
     def predictions(self, task: str, mode: Mode, columns: Sequence[Sequence[str]]) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""

@@ -50,6 +50,22 @@ class ModelInfo(Spec):
         }
         return {part: file for part, file in files.items() if file is not None}
 
+    @property
+    def side_tasks(self) -> list[str]:
+        """The tasks that have side weights."""
+        return [name for name, task in self.tasks.items() if task.side and task.like is None]
+
+    def with_added(self, added: Self) -> Self:
+        """The same with the tasks of another, and all that is known of them."""
+        own, other = dict(self), dict(added)
+        by_task = {
+            key: {**(own[key] or {}), **value}
+            for key, value in other.items()
+            if isinstance(value, dict)
+        }
+        recipes = [info.recipe for info in (self, added) if info.recipe is not None]
+        return type(self)(**own | by_task | {"recipe": ", then ".join(recipes) or None})
+
     @model_validator(mode="after")
     def _names_have_heads(self) -> Self:
         for name, task in self.tasks.items():
@@ -144,7 +160,16 @@ def _tasks(info: ModelInfo) -> str:
             labels = zip(info.tasks[name].labels or (), values, strict=True)
             listed = ", ".join(f"{label} {value:.2f}" for label, value in labels)
             lines += ["", f"Least probabilities of predicted labels of {name} ({mode}): {listed}."]
+    lines += [line for name in info.side_tasks for line in ("", side_cost(name))]
     return "\n".join(lines)
+
+
+def side_cost(task: str) -> str:
+    """What the side weights of a task cost."""
+    return (
+        f"Task `{task}` has side weights: its texts are encoded in a pass of their own, besides "
+        "the one for vectors and other tasks."
+    )
 
 
 def _labels(task: TaskSpec) -> str:

@@ -24,7 +24,7 @@ from tercet.text.tokenizer import Tokenizer
 
 # Torch is imported where it is needed: ONNX folders are read and written without it.
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
 
     from tercet.network.network import Network
 
@@ -47,16 +47,22 @@ def is_model_folder(folder: Path) -> bool:
     return (folder / INFO_FILE).is_file()
 
 
-def save_model_folder(folder: Path, parts: Parts) -> None:
-    """Write a model folder; an older model folder of that name is replaced."""
-    from tercet.nn.folder import save_encoder, save_tensors
+def save_model_folder(
+    folder: Path, parts: Parts, *, types: Mapping[str, dtype] | None = None
+) -> None:
+    """Write a model folder; an older model folder of that name is replaced.
+
+    types: from `stored_types`, for tensors that came from a folder; others are stored as float32
+    """
+    from tercet.nn.folder import as_types, save_encoder, save_tensors
 
     network, tokenizer, info = parts
+    types = types or {}
     with replace_model_folder(folder) as writing:
-        save_encoder(network.encoder, writing)
+        save_encoder(network.encoder, writing, types=types)
         tokenizer.save(writing)
         heads = {name: _stored(tensor) for name, tensor in network.head_state().items()}
-        save_tensors(heads, writing / HEADS_FILE)
+        save_tensors(as_types(heads, types), writing / HEADS_FILE)
         write_info(writing / INFO_FILE, info)
         _write_modules(writing, network, info)
         write_text(writing / "README.md", model_card(info, config=network.encoder.config))
@@ -77,6 +83,16 @@ def load_model_folder(folder: Path) -> Parts:
     network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
     _load_heads(network, folder / HEADS_FILE)
     return Parts(network.eval(), tokenizer, info)
+
+
+def stored_types(folder: Path) -> dict[str, dtype]:
+    """The types of the tensors in a model folder, by their names in its files."""
+    from safetensors.torch import load_file
+
+    from tercet.nn.folder import WEIGHTS_FILE
+
+    files = (folder / WEIGHTS_FILE, folder / HEADS_FILE)
+    return {name: tensor.dtype for file in files for name, tensor in load_file(file).items()}
 
 
 def check_max_tokens(folder: Path, info: ModelInfo, *, most: int) -> None:

@@ -61,6 +61,11 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
             "Export to ONNX needs further packages: pip install 'tercet[onnx]'."
         ) from error
     network, tokenizer, info = parts
+    if network.sides:
+        raise TercetError(
+            f"The task `{next(iter(network.sides))}` has side weights, which cannot be exported to "
+            "ONNX."
+        )
     heads = {
         (task, mode): head_graph(network, task, mode) for task, mode in exported_heads(info.tasks)
     }

@@ -15,7 +15,7 @@ import numpy as np
 from tercet.infer.batches import Rows, token_counts
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.progress import Progress, silent
-from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec
+from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec, side_of
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
@@ -69,16 +69,30 @@ class BaseEngine(ABC):
         """The head's outputs [n, outputs] for the vectors that it reads, each [n, width]."""
 
     @abstractmethod
-    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
+    def _vectors(
+        self, columns: Columns, rows: Rows, progress: Progress, *, side: str | None
+    ) -> Floats:
         """The vectors of the texts, or joined pairs, at `rows`: float32 [n, width]."""
 
     @abstractmethod
     def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         """Outputs of the head of a task, modes single and cross: float32 [n, outputs]."""
 
+    def open_heads(self) -> None:
+        """Read all that heads need from files, which may be replaced later; most engines have it in
+        memory already."""
+        return
+
     def reads_vectors(self, task: str, mode: Mode) -> bool:
         """Whether a head reads only vectors that may have been stored, one per text or pair."""
         return self.tasks[task].modes[mode].reads_vectors
+
+    def side_of(self, task: str) -> str | None:
+        """The task whose side weights encode a task's texts; None: the plain encoder does.
+
+        Stored vectors fit a head only if they were encoded with the same.
+        """
+        return side_of(self.tasks, task)
 
     def output_width(self, task: str, mode: Mode) -> int:
         """Numbers per row that the head of a task gives."""
@@ -104,17 +118,30 @@ class BaseEngine(ABC):
         return self.tasks[task].predict(mode, scaled)
 
     def vectors(
-        self, pieces: Pieces, rows: Rows | None = None, *, progress: Progress = silent
+        self,
+        pieces: Pieces,
+        rows: Rows | None = None,
+        *,
+        side: str | None = None,
+        progress: Progress = silent,
     ) -> Floats:
-        """The vector of every text, or of the texts at `rows`, as pooled: float32 [n, width]."""
+        """The vector of every text, or of the texts at `rows`, as pooled: float32 [n, width].
+
+        side: from `side_of`
+        """
         chosen = np.arange(len(pieces)) if rows is None else rows
-        return self._vectors([pieces], chosen, progress)
+        return self._vectors([pieces], chosen, progress, side=side)
 
     def joint_vectors(
-        self, first: Pieces, second: Pieces, *, progress: Progress = silent
+        self,
+        first: Pieces,
+        second: Pieces,
+        *,
+        side: str | None = None,
+        progress: Progress = silent,
     ) -> Floats:
         """The vector of every pair, encoded jointly, as pooled: float32 [n, width]."""
-        return self._vectors([first, second], np.arange(len(first)), progress)
+        return self._vectors([first, second], np.arange(len(first)), progress, side=side)
 
     def outputs(
         self, task: str, mode: Mode, columns: Columns, *, progress: Progress = silent
@@ -125,7 +152,7 @@ class BaseEngine(ABC):
         texts = Pieces.concat(columns)
         # A text that occurs in several pairs is encoded once.
         unique_rows, places = texts.distinct()
-        vectors = self.vectors(texts, unique_rows, progress=progress)
+        vectors = self.vectors(texts, unique_rows, side=self.side_of(task), progress=progress)
         return self.apply_head(task, "bi", vectors, np.split(places, 2))
 
     def predictions(

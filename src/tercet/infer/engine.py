@@ -66,8 +66,11 @@ class Engine(BaseEngine):
             outputs: Floats = head(*inputs).float().cpu().numpy()
         return outputs
 
-    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
-        return self._run(self.network.vectors, columns, rows, self.width, progress)
+    def _vectors(
+        self, columns: Columns, rows: Rows, progress: Progress, *, side: str | None
+    ) -> Floats:
+        vectors = self.network.vectors if side is None else partial(self.network.vectors, side=side)
+        return self._run(vectors, columns, rows, self.width, progress)
 
     def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         outputs, every = partial(self.network.outputs, task, mode), np.arange(len(columns[0]))

@@ -44,10 +44,16 @@ class OnnxEngine(BaseEngine):
     def machine(self) -> dict[str, str | int | None]:
         return {"device": "cpu", "gpu": None, "threads": threads()}
 
+    def open_heads(self) -> None:
+        self.network.open_heads()
+
     def _head(self, task: str, mode: Mode, vectors: Sequence[Floats]) -> Floats:
         return self.network.head(task, mode, *vectors)
 
-    def _vectors(self, columns: Columns, rows: Rows, progress: Progress) -> Floats:
+    def _vectors(
+        self, columns: Columns, rows: Rows, progress: Progress, *, side: str | None = None
+    ) -> Floats:
+        assert side is None  # since tasks with side weights are not exported
         lengths = self._lengths(columns)[rows]
         results = np.empty((len(rows), self.width), np.float32)
 

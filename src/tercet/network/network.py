@@ -15,6 +15,7 @@ from tercet.heads.shared import SharedLayers
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import pool
+from tercet.nn.side import SideWeights
 from tercet.nn.swapped import swapped
 from tercet.objectives.base import ContrastiveObjective, PredictiveObjective
 from tercet.objectives.masked_language_model import MaskedLanguageModel
@@ -29,6 +30,7 @@ from tercet.specs import (
     SharedSpec,
     TaskSpec,
     TeacherVectorsSpec,
+    side_of,
 )
 
 Key = tuple[str, Mode]
@@ -46,6 +48,7 @@ class Network(nn.Module):
         self.tasks = dict(tasks)
         self.heads = nn.ModuleDict()
         self.shared = nn.ModuleDict()
+        self.sides = nn.ModuleDict()
         self.objectives: dict[Key, PredictiveObjective] = {}
         self.contrastive_objectives: dict[Key, ContrastiveObjective] = {}
         self.masked_objectives: dict[Key, MaskedLanguageModel] = {}
@@ -55,6 +58,8 @@ class Network(nn.Module):
                 raise TercetError(f"A task cannot be called `{name}`: torch reserves that name.")
             if task.like is None:
                 self.heads[name] = nn.ModuleDict()
+                if task.side is not None:
+                    self.sides[name] = SideWeights(encoder.config, **dict(task.side))
             for mode, spec in task.modes.items():
                 self._add_mode(name, mode, spec, task)
 
@@ -127,6 +132,10 @@ class Network(nn.Module):
             return heads[mode]
         return partial(heads[mode], shared=self.shared[shared.name])
 
+    def side_of(self, task: str) -> str | None:
+        """The task whose side weights encode a task's texts; None: the plain encoder does."""
+        return side_of(self.tasks, task)
+
     def shared_by(self, task: str) -> set[str]:
         """Names of the shared layers that a task uses."""
         modes = self.tasks[task].modes.values()
@@ -135,25 +144,43 @@ class Network(nn.Module):
         return names | {MASKED_WORDS} if masks else names
 
     def head_state(self) -> dict[str, Tensor]:
-        """All tensors but the encoder's: `TASK.MODE...` for heads, `shared/NAME...` for shared."""
-        shared = {f"shared/{name}": value for name, value in self.shared.state_dict().items()}
-        return {**self.heads.state_dict(), **shared}
+        """All tensors but the encoder's: `TASK.MODE...` for heads, `shared/NAME...` for shared
+        layers, `sides/TASK...` for side weights."""
+        parts = {"shared": self.shared, "sides": self.sides}
+        others = {
+            f"{kind}/{name}": value
+            for kind, part in parts.items()
+            for name, value in part.state_dict().items()
+        }
+        return {**self.heads.state_dict(), **others}
 
     def load_head_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Load what `head_state` returned."""
-        shared = {k.removeprefix("shared/"): v for k, v in tensors.items() if "/" in k}
-        self.shared.load_state_dict(shared)
-        self.heads.load_state_dict({k: v for k, v in tensors.items() if "/" not in k})
+        parts: dict[str, dict[str, Tensor]] = {"": {}, "shared": {}, "sides": {}}
+        for name, tensor in tensors.items():
+            kind, _, inner = name.rpartition("/")
+            parts[kind][inner] = tensor
+        self.heads.load_state_dict(parts[""])
+        self.shared.load_state_dict(parts["shared"])
+        self.sides.load_state_dict(parts["sides"])
 
-    def vectors(self, tokens: DeviceTokens) -> Tensor:
-        """One vector per sentence or joined pair, [tokens.used, width]."""
-        hidden = self.encoder(tokens)
+    def hidden_states(self, tokens: DeviceTokens, *, side: str | None = None) -> Tensor:
+        """tokens -> [total, width]; side: the task whose side weights are added, from `side_of`"""
+        beside = () if side is None else (self.sides[side],)
+        hidden: Tensor = self.encoder(tokens, *beside)
+        return hidden
+
+    def vectors(self, tokens: DeviceTokens, *, side: str | None = None) -> Tensor:
+        """One vector per sentence or joined pair, [tokens.used, width]; side: from `side_of`"""
+        hidden = self.hidden_states(tokens, side=side)
         pooled = pool(hidden, tokens, how=self.pooling, pooler=self.encoder.pooler)
         return pooled[: tokens.used]
 
-    def columns(self, tokens: DeviceTokens, *, rows: int) -> tuple[Tensor, ...]:
+    def columns(
+        self, tokens: DeviceTokens, *, rows: int, side: str | None = None
+    ) -> tuple[Tensor, ...]:
         """Vectors of sentences that are ordered by column, one [rows, width] per column."""
-        vectors = self.vectors(tokens)
+        vectors = self.vectors(tokens, side=side)
         return vectors.view(-1, rows, vectors.shape[-1]).unbind(0)
 
     def outputs(self, task: str, mode: Mode, tokens: DeviceTokens) -> Tensor:
@@ -162,17 +189,18 @@ class Network(nn.Module):
         tokens: the sentences (single), the joined pairs (cross), or all first and then all second
         sentences (bi)
         """
+        side = self.side_of(task)
         if mode == "bi":
-            u, v = self.columns(tokens, rows=tokens.used // 2)
+            u, v = self.columns(tokens, rows=tokens.used // 2, side=side)
             return self.compare(task, u, v)
         head, spec = self.head(task, mode), self.tasks[task].modes[mode].head
         assert spec is not None  # since it predicts
         if spec.reads == "hidden-states":
-            return head(self.encoder(tokens), tokens)
+            return head(self.hidden_states(tokens, side=side), tokens)
         if spec.reads == "both-orders":
             back = swapped(tokens, separators=self.encoder.config.architecture.pair_separators)
-            return head(self.vectors(tokens), self.vectors(back))
-        return head(self.vectors(tokens))
+            return head(self.vectors(tokens, side=side), self.vectors(back, side=side))
+        return head(self.vectors(tokens, side=side))
 
     def compare(self, task: str, u: Tensor, v: Tensor) -> Tensor:
         """The bi head's outputs for vectors that may have been stored, [rows, outputs]."""

@@ -66,12 +66,20 @@ class OnnxNetwork:
 
     def head(self, task: str, mode: Mode, *vectors: Floats) -> Floats:
         """The outputs of a head for the vectors that it reads, each [n, width] -> [n, outputs]."""
-        if (task, mode) not in self._heads:
-            self._heads[task, mode] = _open(head_file(self.folder, task, mode))
-        session = self._heads[task, mode]
+        session = self._open_head(task, mode)
         names = [value.name for value in session.get_inputs()]
         outputs: Floats = session.run(None, dict(zip(names, vectors, strict=True)))[0]
         return outputs
+
+    def open_heads(self) -> None:
+        """Open every head that predicts."""
+        for task, mode in exported_heads(self.tasks):
+            self._open_head(task, mode)
+
+    def _open_head(self, task: str, mode: Mode) -> Any:
+        if (task, mode) not in self._heads:
+            self._heads[task, mode] = _open(head_file(self.folder, task, mode))
+        return self._heads[task, mode]
 
     def _property(self, name: str) -> int:
         properties = self._encoder.get_modelmeta().custom_metadata_map

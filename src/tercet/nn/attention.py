@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.nn.device_tokens import AttentionBlock, DeviceTokens
+from tercet.nn.side import SideLayer, project
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,16 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
 
-    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+    def forward(
+        self, hidden: Tensor, inputs: AttentionInputs, side: SideLayer | None = None
+    ) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        qkv = self.qkv.forward(hidden).view(-1, 3, self.heads, self.head_width)
+        projected = project(self.qkv, hidden, side.qkv if side is not None else None)
+        qkv = projected.view(-1, 3, self.heads, self.head_width)
         dropout = self.dropout if self.training else 0.0
         attend = attend_varlen if inputs.varlen else attend_blocks
-        return self.output.forward(attend(qkv, inputs, dropout=dropout).flatten(1))
+        mixed = attend(qkv, inputs, dropout=dropout).flatten(1)
+        return project(self.output, mixed, side.output if side is not None else None)
 
 
 def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:

@@ -15,6 +15,7 @@ from tercet.nn.attention import AttentionInputs, SelfAttention
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.relative import RelativeBias
+from tercet.nn.side import SideLayer, SideWeights, project
 from tercet.specs.registry import resolve
 
 _INITIAL_SPREAD = 0.02
@@ -54,14 +55,18 @@ class Encoder(nn.Module):
     def device(self) -> torch.device:
         return self.embeddings.words.weight.device
 
-    def forward(self, tokens: DeviceTokens) -> Tensor:
-        """tokens -> hidden states [total, width], in the order of the tokens."""
+    def forward(self, tokens: DeviceTokens, side: SideWeights | None = None) -> Tensor:
+        """tokens -> hidden states [total, width], in the order of the tokens.
+
+        side: what a task adds to the projections; only the plain layers compute it
+        """
         if tokens.longest > self.config.max_tokens:
             raise TercetError(
                 f"a row has {tokens.longest} tokens; this encoder takes"
                 f" {self.config.max_tokens} at most"
             )
-        if self._replaced is not None and (hidden := self._replaced(tokens)) is not None:
+        replaced = self._replaced if side is None else None
+        if replaced is not None and (hidden := replaced(tokens)) is not None:
             return hidden
         plan = tokens.plan
         hidden = self.embeddings.forward(tokens)
@@ -72,8 +77,10 @@ class Encoder(nn.Module):
             head_width=self.config.width // self.config.heads,
             varlen=self.config.architecture.varlen,
         )
-        for layer in self.layers:
-            hidden = layer.forward(hidden, inputs)
+        for number, layer in enumerate(self.layers):
+            beside = side.of_layer(number) if side is not None else None
+            added = () if beside is None else (beside,)
+            hidden = layer.forward(hidden, inputs, *added)
         return hidden if plan.places is None else hidden.index_select(0, plan.places)
 
     def _bias(self, tokens: DeviceTokens) -> Tensor | None:
@@ -124,11 +131,13 @@ class Layer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(config.width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
+    def forward(
+        self, hidden: Tensor, inputs: AttentionInputs, side: SideLayer | None = None
+    ) -> Tensor:
         """hidden [total, width] -> [total, width]."""
-        attended = self.attention.forward(hidden, inputs)
+        attended = self.attention.forward(hidden, inputs, side)
         hidden = self.attention_norm.forward(hidden + self.dropout.forward(attended))
-        expanded = self.feed_forward(hidden)
+        expanded = self.feed_forward(hidden, side)
         return self.feed_forward_norm.forward(hidden + self.dropout.forward(expanded))
 
 
@@ -141,12 +150,17 @@ class FeedForward(nn.Module):
         self.expand = nn.Linear(config.width, config.feed_forward)
         self.contract = nn.Linear(config.feed_forward, config.width)
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        return self.contract.forward(self.neurons(hidden))
+    def forward(self, hidden: Tensor, side: SideLayer | None = None) -> Tensor:
+        if side is None:
+            return self.contract.forward(self.neurons(hidden))
+        neurons = self._activate(project(self.expand, hidden, side.expand))
+        return project(self.contract, neurons, side.contract)
 
     def neurons(self, hidden: Tensor) -> Tensor:
         """The activated neurons: [total, width] -> [total, feed_forward]."""
-        expanded = self.expand.forward(hidden)
+        return self._activate(self.expand.forward(hidden))
+
+    def _activate(self, expanded: Tensor) -> Tensor:
         if self.activation == "relu":
             return F.relu(expanded)
         return F.gelu(expanded, approximate="tanh" if self.activation == "gelu_new" else "none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,16 @@ class Unfilled(TorchFunctionMode):
         return func(*args, **options)
 
 
-def save_encoder(encoder: Encoder, folder: Path) -> None:
+def save_encoder(
+    encoder: Encoder, folder: Path, *, types: Mapping[str, torch.dtype] | None = None
+) -> None:
     """Write config.json and model.safetensors under the names that `transformers` reads.
 
+    types: of tensors to store in another type than the encoder's, by these names
     Each file is replaced whole.
     """
     config = encoder.config
-    tensors = to_hugging_face(encoder.state_dict(), config.architecture)
+    tensors = as_types(to_hugging_face(encoder.state_dict(), config.architecture), types or {})
     fields = {key: value for key, value in config.to_json().items() if key != "dtype"}
     dtype = str(encoder.embeddings.words.weight.dtype).removeprefix("torch.")
     fields = dict(sorted({**fields, "torch_dtype": dtype}.items()))
@@ -85,6 +88,11 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         write_json(folder / CONFIG_FILE, fields)
     except (SafetensorError, OSError) as error:
         raise TercetError(f"{folder} cannot be written: {error}") from None
+
+
+def as_types(tensors: Mapping[str, Tensor], types: Mapping[str, torch.dtype]) -> dict[str, Tensor]:
+    """The tensors, those of some names in other types."""
+    return {name: tensor.to(types.get(name, tensor.dtype)) for name, tensor in tensors.items()}
 
 
 def save_tensors(tensors: dict[str, Tensor], file: Path) -> None:

@@ -3,6 +3,8 @@
 The weights stay in float32. Matrix products read half-precision copies, renewed once per step, and
 backward adds every gradient to the parameters' float32 `.grad` itself: no separate kernels cast,
 copy or add. A layer is 8 kernels forward and 14 backward; unfused it takes about 90.
+
+It does not compute side weights (`nn.side`): batches of tasks that have them take the plain layers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -21,20 +21,29 @@ from tercet.serve.page import add_page
 from tercet.serve.refusal import RefusalError
 from tercet.serve.service import Service
 
-if TYPE_CHECKING:
-    from tercet.search.index import Index
+
+class App(NamedTuple):
+    """What a server runs.
+
+    entry: what answers connections
+    gate: can be set to drain
+    api: can be given another service
+    """
+
+    entry: ASGIApp
+    gate: Gate
+    api: Api
 
 
-def build_app(
-    service: Service, index: Index | None, *, keys: Keys, metrics: Metrics, origins: list[str]
-) -> tuple[ASGIApp, Gate]:
-    """The app that a server runs, and its gate, which can be set to drain."""
+def build_app(service: Service, *, keys: Keys, metrics: Metrics, origins: list[str]) -> App:
+    """Endpoints, page and gate around a service, which may be replaced by another later."""
+    batcher = service.batcher
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        service.batcher.start()
+        batcher.start()
         yield
-        service.batcher.stop()
+        batcher.stop()
 
     api = Api(
         title="Tercet",
@@ -51,16 +60,15 @@ def build_app(
     api.add_exception_handler(HTTPException, _not_found)
     api.add_exception_handler(Exception, _fail)
     gate = Gate(api, keys=keys, metrics=metrics, timeout=service.limits.timeout)
-    api.state.service = service
+    api.serve_from(service)
     api.state.metrics = metrics
     api.state.gate = gate
-    api.state.index = index
     if not origins:
-        return gate, gate
+        return App(gate, gate, api)
     opened = CORSMiddleware(
         gate, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"]
     )
-    return opened, gate
+    return App(opened, gate, api)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

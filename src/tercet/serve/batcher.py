@@ -36,7 +36,7 @@ class Batcher:
 
     def __init__(self, encode: Encode, limits: Limits, metrics: Metrics) -> None:
         self._encode = encode
-        self._limits = limits
+        self.limits = limits
         self.metrics = metrics
         self._loop: asyncio.AbstractEventLoop
         self._arrivals: SimpleQueue[EncodingJob | None] = SimpleQueue()
@@ -57,7 +57,7 @@ class Batcher:
         """The result: vectors [rows, width] as pooled, or predictions [inputs, ...]."""
         if self.dead:
             raise RefusalError(503, "The encoder has failed and the server is shutting down.")
-        job = EncodingJob.of(request, self._loop.create_future(), budget=self._limits.batch_tokens)
+        job = EncodingJob.of(request, self._loop.create_future(), budget=self.limits.batch_tokens)
         self._admit(request, job.tokens)
         self._count(request.inputs, job.tokens)
         self._pending.add(job)
@@ -71,10 +71,10 @@ class Batcher:
     def stop(self) -> None:
         """End the thread once the queue is empty."""
         self._arrivals.put(None)
-        self._thread.join(self._limits.timeout)
+        self._thread.join(self.limits.timeout)
 
     def _admit(self, request: EncodingRequest, tokens: int) -> None:
-        limits = self._limits
+        limits = self.limits
         if tokens > limits.queue_tokens:
             raise RefusalError(
                 413,
@@ -134,7 +134,7 @@ class Batcher:
 
     def _fill(self) -> list[JobPart]:
         parts: list[JobPart] = []
-        budget = self._limits.batch_tokens
+        budget = self.limits.batch_tokens
         while self._waiting:
             job = self._waiting.popleft()
             if job.future.done():  # its client has left, or it has timed out
@@ -172,7 +172,7 @@ class Batcher:
     ) -> None:
         now = time.monotonic()
         # A small batch takes nearly as long as a large one and would make the encoder seem slow.
-        if 2 * tokens >= self._limits.batch_tokens:
+        if 2 * tokens >= self.limits.batch_tokens:
             rate = tokens / max(seconds, 1e-6)
             before = rate if self._rate is None else self._rate
             self._rate = before + SMOOTHING * (rate - before)
@@ -182,7 +182,7 @@ class Batcher:
             self.metrics.queue_seconds.observe(now - job.since)
         self.metrics.inputs.inc(sum(len(part.rows) for part in parts))
         self.metrics.tokens.inc(tokens)
-        self.metrics.fill.observe(tokens / self._limits.batch_tokens)
+        self.metrics.fill.observe(tokens / self.limits.batch_tokens)
         self.metrics.batch_seconds.observe(seconds)
 
     def _fail(self, jobs: set[EncodingJob]) -> None:

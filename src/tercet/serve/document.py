@@ -16,6 +16,11 @@ REFERENCE = "#/components/schemas/{model}"
 class Api(FastAPI):
     """FastAPI with the schemas of the bodies that the endpoints parse themselves."""
 
+    def serve_from(self, service: Service) -> None:
+        """Answer all later requests by this service."""
+        self.state.service = service
+        self.openapi_schema = None
+
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             document = super().openapi()

@@ -3,47 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows
-from tercet.serve.jobs import EncodingJob, HeadRef, JobPart
+from tercet.serve.jobs import EncodingJob, EncodingRequest, HeadRef, JobPart
 from tercet.specs import Floats
 from tercet.text.tokens import Pieces
 
 
-def encode(engine: BaseEngine, parts: Sequence[JobPart]) -> list[EncodingJob]:
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What rows must have in common to be encoded together.
+
+    engine: the id of the engine, since engines have no hash
+    joint: whether rows are pairs, encoded jointly
+    side: the task whose side weights are used, if any
+    head: a head that needs the tokens
+    """
+
+    engine: int
+    joint: bool
+    side: str | None
+    head: HeadRef | None
+
+    @classmethod
+    def of(cls, request: EncodingRequest) -> Pass:
+        head = request.head
+        side = head.side if head is not None else None
+        needing = head if head is not None and head.needs_tokens else None
+        return cls(id(request.engine), request.joint, side, needing)
+
+
+def encode(parts: Sequence[JobPart]) -> list[EncodingJob]:
     """Encode the parts. Returns the jobs that are complete, with their results."""
-    passes: dict[tuple[bool, HeadRef | None], list[JobPart]] = {}
+    passes: dict[Pass, list[JobPart]] = {}
     for part in parts:
-        request = part.job.request
-        head = request.head if request.head is not None and request.head.needs_tokens else None
-        passes.setdefault((request.joint, head), []).append(part)
-    for (joint, head), members in passes.items():
-        values = _encode_pass(engine, members, sides=2 if joint else 1, head=head)
+        passes.setdefault(Pass.of(part.job.request), []).append(part)
+    for shared, members in passes.items():
+        values = _encode_pass(members[0].job.request.engine, members, shared)
         start = 0
         for part in members:
             part.job.store(part.rows, values[start : start + len(part.rows)])
             start += len(part.rows)
     done = [part.job for part in parts if part.job.left == 0]
-    _predict(engine, done)
+    _predict(done)
     return done
 
 
-def _encode_pass(
-    engine: BaseEngine, parts: Sequence[JobPart], *, sides: int, head: HeadRef | None
-) -> Floats:
+def _encode_pass(engine: BaseEngine, parts: Sequence[JobPart], shared: Pass) -> Floats:
     """Vectors [rows, width] as pooled, or outputs [rows, outputs] of a head that needs tokens."""
-    columns = [_gather(parts, side) for side in range(sides)]
-    if head is not None:
-        return engine.outputs(head.task, head.mode, columns)
-    if sides == 2:
-        return engine.joint_vectors(*columns)
+    columns = [_gather(parts, place) for place in range(2 if shared.joint else 1)]
+    if shared.head is not None:
+        return engine.outputs(shared.head.task, shared.head.mode, columns)
+    if shared.joint:
+        return engine.joint_vectors(*columns, side=shared.side)
     # A text that occurs in several requests is encoded once.
     rows, places = columns[0].distinct()
-    vectors: Floats = engine.vectors(columns[0], rows)[places]
+    vectors: Floats = engine.vectors(columns[0], rows, side=shared.side)[places]
     return vectors
 
 
@@ -54,13 +74,15 @@ def _gather(parts: Sequence[JobPart], side: int) -> Pieces:
     return Pieces.concat([c if len(rows) == len(c) else c.take(rows) for c, rows in columns])
 
 
-def _predict(engine: BaseEngine, jobs: Sequence[EncodingJob]) -> None:
+def _predict(jobs: Sequence[EncodingJob]) -> None:
     """Apply each head to the vectors of all jobs that need it together."""
-    by_head: dict[HeadRef, list[EncodingJob]] = {}
+    by_head: dict[tuple[int, HeadRef], list[EncodingJob]] = {}
     for job in jobs:
-        if job.request.head is not None:
-            by_head.setdefault(job.request.head, []).append(job)
-    for head, members in by_head.items():
+        request = job.request
+        if request.head is not None:
+            by_head.setdefault((id(request.engine), request.head), []).append(job)
+    for (_, head), members in by_head.items():
+        engine = members[0].request.engine
         outputs = np.concatenate([cast(Floats, job.result) for job in members])
         if not head.needs_tokens:
             columns = _columns(members, pairs=head.mode == "bi")

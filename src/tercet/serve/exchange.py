@@ -30,12 +30,19 @@ class Failed(BaseModel):
     field: str | None
 
 
+def service_of(request: Request) -> Service:
+    """The service that answers a request: one from its beginning to its end, even if another takes
+    over meanwhile."""
+    service: Service = request.scope.setdefault("service", request.app.state.service)
+    return service
+
+
 async def read(request: Request, kind: type[B]) -> B:
     """The body of a request as a `kind`."""
     content_type = _header(request, b"content-type") or b""
     if content_type.partition(b";")[0].strip().lower() != JSON:
         raise RefusalError(415, "The header Content-Type must be application/json.")
-    body = await _bytes(request, limit=request.app.state.service.limits.body)
+    body = await _bytes(request, limit=service_of(request).limits.body)
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
@@ -50,9 +57,8 @@ def answer(content: Any) -> Response:
 
 def input_options(request: Request, field: str, truncate: bool | None) -> InputOptions:
     """How the inputs in a field are treated; their counts go to the request's log line."""
-    service: Service = request.app.state.service
     if truncate is None:
-        truncate = service.limits.long_inputs == "truncate"
+        truncate = service_of(request).limits.long_inputs == "truncate"
     counts: RequestCounts = request.scope["counts"]
     return InputOptions(counts=counts, field=field, truncate=truncate)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows, batches
 from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
@@ -20,17 +21,20 @@ class HeadRef:
     """The head of a task in one mode.
 
     needs_tokens: whether it reads tokens, not only vectors
+    side: the task whose side weights encode its inputs; None: the plain encoder does
     """
 
     task: str
     mode: Mode
     needs_tokens: bool
+    side: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingRequest:
     """The inputs of one request.
 
+    engine: of the model that answers it; requests in the queue may be for different ones
     columns: word pieces of texts, or of the first and of the second texts of pairs that are
         encoded jointly; in mode `bi` all second texts follow the first ones in one column
     lengths: tokens of each row, int64 [rows]
@@ -38,6 +42,7 @@ class EncodingRequest:
     head: the head that predicts; None for vectors
     """
 
+    engine: BaseEngine
     columns: Sequence[Pieces]
     lengths: Rows
     inputs: int

@@ -8,31 +8,23 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from tercet.errors import TercetError
-from tercet.model import Model, load
+from tercet.model import Model
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher
 from tercet.serve.connection import Connection
 from tercet.serve.encode import encode
 from tercet.serve.gate import Gate
-from tercet.serve.keys import Keys
-from tercet.serve.logs import log, log_failure, take_over_runner_logs
+from tercet.serve.loading import Ready
+from tercet.serve.logs import log, take_over_runner_logs
 from tercet.serve.metrics import Metrics
-from tercet.serve.service import Service
-from tercet.serve.settings import Limits, Settings
-
-if TYPE_CHECKING:
-    from tercet.search.index import Index
+from tercet.serve.reload import Reload, make_service
 
 IDLE = 30
 """Seconds that a connection may stay open between two requests."""
@@ -40,24 +32,6 @@ GRACE = 1.0
 """Seconds of draining during which open connections get a 503 instead of being closed."""
 SWITCH_SECONDS = 0.0005
 """Seconds after which the encoder's thread yields the interpreter to the event loop."""
-WARM_UP = "The first text is slow: weights are mapped and threads started."
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """What workers share: checked settings, keys and the loaded model."""
-
-    settings: Settings
-    keys: Keys
-    model: Model
-
-
-def prepare(settings: Settings) -> Ready:
-    """Load the model and check the settings against it."""
-    keys = Keys(file=settings.keys, listed=settings.listed_keys)
-    model = load(settings.model)
-    limits_for(model, settings)
-    return Ready(settings, keys, model)
 
 
 def serve(ready: Ready, listener: socket.socket) -> int:
@@ -65,57 +39,27 @@ def serve(ready: Ready, listener: socket.socket) -> int:
 
     listener: a bound socket, which other workers may share
     """
-    settings, keys, model = ready.settings, ready.keys, ready.model
     sys.setswitchinterval(SWITCH_SECONDS)
-    index = open_index(settings.index, model) if settings.index is not None else None
-    limits = limits_for(model, settings)
-    # Inputs are cut at the limit, even if the model itself reads more.
-    model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
-    model.embed([WARM_UP])
     metrics = Metrics()
-    batcher = Batcher(partial(encode, model.engine), limits, metrics)
-    service = Service(model, limits, batcher)
-    app, gate = build_app(service, index, keys=keys, metrics=metrics, origins=settings.origins)
-
-    def reload() -> None:
-        keys.reload()
-        if index is not None:
-            index.refresh()
-
+    batcher = Batcher(encode, ready.loaded.limits, metrics)
+    app = build_app(
+        make_service(ready, ready.loaded, batcher),
+        keys=ready.keys,
+        metrics=metrics,
+        origins=ready.settings.origins,
+    )
     # Loaded objects are permanent: scanning them for garbage would halt all requests for 0.1 s.
     gc.freeze()
-    greeting = {"url": _url(listener), "model": model.name}
-    server = Server(app, gate=gate, batcher=batcher, greeting=greeting, on_hangup=reload)
+    server = Server(
+        app.entry,
+        gate=app.gate,
+        batcher=batcher,
+        greeting=_greeting(ready.loaded.model, listener),
+        on_hangup=Reload(ready, app.api, batcher),
+    )
     server.run(sockets=[listener])
     log("ended", failed=batcher.dead)
     return 1 if batcher.dead else 0
-
-
-def open_index(folder: Path, model: Model) -> Index:
-    """The index; raises if another model made its vectors."""
-    try:
-        from tercet.search.index import Index
-    except ModuleNotFoundError as error:
-        raise TercetError("An index needs Lance: pip install 'tercet[search]'.") from error
-    return Index.open(folder, model)
-
-
-def limits_for(model: Model, settings: Settings) -> Limits:
-    """The limits of the settings, with defaults by the model."""
-    model_tokens = model.info.max_tokens
-    limits = Limits(
-        inputs=settings.max_inputs,
-        tokens=settings.max_tokens or model_tokens,
-        body=settings.max_body,
-        long_inputs=settings.long_inputs,
-        queue_inputs=settings.queue_inputs,
-        queue_tokens=settings.queue_tokens,
-        batch_tokens=settings.batch_tokens or model.engine.batch_tokens,
-        wait=settings.max_wait,
-        timeout=settings.timeout,
-    )
-    limits.check(model_tokens=model_tokens)
-    return limits
 
 
 class Server(uvicorn.Server):
@@ -127,8 +71,8 @@ class Server(uvicorn.Server):
         *,
         gate: Gate,
         batcher: Batcher,
-        greeting: dict[str, str],
-        on_hangup: Callable[[], None],
+        greeting: dict[str, Any],
+        on_hangup: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         """greeting: the fields of the log line once the server is ready"""
         config = uvicorn.Config(
@@ -146,6 +90,7 @@ class Server(uvicorn.Server):
         self._batcher = batcher
         self._greeting = greeting
         self._on_hangup = on_hangup
+        self._reloads: set[asyncio.Task[None]] = set()
         take_over_runner_logs()
 
     @contextmanager
@@ -154,6 +99,8 @@ class Server(uvicorn.Server):
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        # A worker is forked with SIGHUP blocked: one that arrived while it started is handled now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -179,12 +126,18 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     def _reload(self) -> None:
-        """A file that cannot be read must not end a running server."""
-        try:
-            self._on_hangup()
-            log("reloaded")
-        except TercetError as error:
-            log_failure("not-reloaded", error)
+        """Start to reload; requests are answered meanwhile."""
+        task = asyncio.ensure_future(self._on_hangup())
+        # The event loop itself keeps only a weak reference.
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+
+def _greeting(model: Model, listener: socket.socket) -> dict[str, Any]:
+    """The fields of the log line once the server is ready; tasks with side weights are named, since
+    each costs a pass of its own."""
+    greeting: dict[str, Any] = {"url": _url(listener), "model": model.name}
+    return greeting | ({"side_tasks": model.info.side_tasks} if model.info.side_tasks else {})
 
 
 def _url(listener: socket.socket) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from tercet.specs import Mode
 from tercet.text.template import special_count
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
+
+if TYPE_CHECKING:
+    from tercet.search.index import Index
 
 FEW_CHARACTERS = 2000
 """Texts of this length are tokenised faster than a thread starts."""
@@ -53,11 +56,12 @@ class InputOptions:
 
 @dataclass(slots=True)
 class Service:
-    """A model behind its batcher."""
+    """A model behind its batcher, and the index that it searches."""
 
     model: Model
     limits: Limits
     batcher: Batcher
+    index: Index | None = None
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
@@ -146,7 +150,8 @@ class Service:
     ) -> Floats:
         """Probabilities [n, classes], or of class 1 [n], or grades [n]."""
         needs_tokens = not self.model.engine.reads_vectors(task, mode)
-        head = HeadRef(task, mode, needs_tokens=needs_tokens)
+        side = self.model.engine.side_of(task)
+        head = HeadRef(task, mode, needs_tokens=needs_tokens, side=side)
         sides = (
             [Pieces.concat(columns)] if mode == "bi" else columns[: 1 if mode == "single" else 2]
         )
@@ -168,7 +173,7 @@ class Service:
         self._check_lengths(full, options, inputs=inputs)
         lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
-        return EncodingRequest(columns, lengths, inputs, head)
+        return EncodingRequest(self.model.engine, columns, lengths, inputs, head)
 
     def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
         """Count inputs and those that are too long, or refuse the first of these.

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 from tercet.cores import THREADS, share
@@ -25,6 +27,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ERROR = 2
 PAUSE = 1.0
 """Seconds before a dead worker is replaced, and between checks that the parent lives."""
+GLANCE = 0.2
+"""Seconds between two looks of the parent at its workers and at what SIGHUP asks for."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -58,11 +62,17 @@ class Workers:
         os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="tercet-metrics-")
         self._alive: set[int] = set()
         self._ending = False
+        self._stale = False
+        self._refresh: Callable[[], None] = lambda: None
         self.code = 0
         """The exit code of the parent."""
 
-    def split(self) -> bool:
-        """True in each worker. In the parent it returns False once all workers have ended."""
+    def split(self, refresh: Callable[[], None]) -> bool:
+        """True in each worker. In the parent it returns False once all workers have ended.
+
+        refresh: reads again in the parent what workers are forked with, after SIGHUP
+        """
+        self._refresh = refresh
         for number in SIGNALS:
             signal.signal(number, self._pass_on)
         if any(self._fork() for _ in range(self._count)) or self._watch():
@@ -71,11 +81,15 @@ class Workers:
         return False
 
     def _fork(self) -> bool:
-        """True in the worker."""
+        """True in the worker, which starts with SIGHUP blocked: it must not end by one that comes
+        before it can reload."""
         parent = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        self._refresh_if_stale()
         pid = os.fork()
         if pid:
             self._alive.add(pid)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             return False
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         for number in SIGNALS:
@@ -94,7 +108,11 @@ class Workers:
     def _watch(self) -> bool:
         """Wait for workers to end; True in a worker that replaces a dead one."""
         while self._alive:
-            pid, status = os.wait()
+            self._refresh_if_stale()
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                time.sleep(GLANCE)
+                continue
             self._alive.discard(pid)
             code = os.waitstatus_to_exitcode(status)
             if code == ERROR:
@@ -115,15 +133,25 @@ class Workers:
 
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
+    def _refresh_if_stale(self) -> None:
+        """Read again what SIGHUP asked for, so that later workers have it too."""
+        if self._stale and not self._ending:
+            self._stale = False
+            self._refresh()
+
     def _end(self) -> None:
         self._ending = True
-        for pid in self._alive:
-            os.kill(pid, signal.SIGTERM)
+        self._send(signal.SIGTERM)
+
+    def _send(self, number: int) -> None:
+        for pid in list(self._alive):
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, number)
 
     def _pass_on(self, number: int, _: FrameType | None) -> None:
         if number == signal.SIGHUP:
-            for pid in self._alive:
-                os.kill(pid, number)
+            self._stale = True
+            self._send(number)
         else:
             self._end()
 

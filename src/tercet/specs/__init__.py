@@ -54,5 +54,5 @@ from tercet.specs.scaling import Scaling, Scalings, Thresholds
 from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, StageSpec
 from tercet.specs.surgeries import SURGERIES, Surgery
-from tercet.specs.tasks import ModeSpec, TaskSpec
+from tercet.specs.tasks import ModeSpec, SideSpec, TaskSpec, side_of
 from tercet.specs.teacher import TeacherSpec

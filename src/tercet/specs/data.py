@@ -11,11 +11,12 @@ from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Pooling, Sh
 
 class EncoderSpec(Spec):
     name: str
-    """A folder, a name of `tercet weights`, or a model hub id."""
+    """A folder, a name of `tercet weights`, or a model hub id; or a finished model: a run, a model
+    folder or `tercet/small`."""
     pooling: Pooling = "mean"
-    """How hidden states become one vector per sentence."""
+    """How hidden states become one vector per sentence; a finished model's own is its default."""
     max_tokens: Annotated[int, Field(ge=4, le=4096)] = 128
-    """Longer sentences and joined pairs are truncated."""
+    """Longer sentences and joined pairs are truncated; a finished model's own is its default."""
     dropout: Share = 0.1
     """Dropout of hidden states in training."""
     attention_dropout: Share = 0.1

@@ -11,7 +11,7 @@ from tercet.specs.base import Count, Positive, Share, Spec
 from tercet.specs.schedules import SCHEDULES, RoundRobinSpec, Schedule
 from tercet.specs.surgeries import Surgery
 
-_FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|shared)\.[^.]+")
+_FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|sides|shared)\.[^.]+")
 
 
 class OptimiserSpec(Spec):
@@ -59,7 +59,7 @@ class StageSpec(Spec):
     accumulate: Count = 1
     """Batches of a task whose gradients are added up for one step."""
     freeze: list[str] = Field(default_factory=list)
-    """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK,
+    """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK, sides.TASK,
     shared.NAME."""
     surgery: Surgery | None = None
     """Gradient surgery by kind, with schedule `together`."""
@@ -81,7 +81,7 @@ class StageSpec(Spec):
             if descends or not _FREEZABLE.fullmatch(part):
                 raise ValueError(
                     f"{part!r} cannot be frozen: use encoder, embeddings, layers.N, layers.N-M, "
-                    "pooler, heads.TASK or shared.NAME"
+                    "pooler, heads.TASK, sides.TASK or shared.NAME"
                 )
         return parts
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from tercet.specs.base import Count, Interval, Metric, Mode, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
@@ -67,6 +68,23 @@ class ModeSpec(Spec):
         return self
 
 
+class SideSpec(Spec):
+    """Low-rank weights (LoRA) that a task adds to the encoder's projections. Only its own texts are
+    encoded with them, in a pass of their own."""
+
+    rank: Count = 8
+    """Width of the two matrices whose product is added to each projection."""
+    layers: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
+    """Numbers of the layers that get them, from 0; default: all."""
+
+    @field_validator("layers")
+    @classmethod
+    def _named_once(cls, layers: list[int] | None) -> list[int] | None:
+        if layers is not None and len(set(layers)) < len(layers):
+            raise ValueError(f"{layers} names a layer twice")
+        return layers
+
+
 class TaskSpec(Spec):
     data: DataSpec
     like: str | None = None
@@ -107,6 +125,8 @@ class TaskSpec(Spec):
     """Tokens after which its rows are truncated in training; default: `encoder.max_tokens`."""
     weight: Positive = 1.0
     """Factor on this task's loss."""
+    side: SideSpec | None = None
+    """Side weights of its own, which train even where the encoder is frozen; default: none."""
     single: ModeSpec | None = None
     """The head on one sentence."""
     bi: ModeSpec | None = None
@@ -235,11 +255,19 @@ class TaskSpec(Spec):
         if self.chunk is not None and contrastive != [True]:
             raise ValueError("`chunk` needs one mode whose objective compares vectors")
         _check_sources(self)
+        if self.side is not None and not self.predicts:
+            raise ValueError("`side` needs a head that predicts: other tasks read plain vectors")
         for mode, spec in self.modes.items():
             _check_mode(self, mode, spec)
         if self.chosen_metric not in self.metrics:
             fitting = ", ".join(self.metrics)
             raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
+
+
+def side_of(tasks: Mapping[str, TaskSpec], task: str) -> str | None:
+    """The task whose side weights encode a task's texts: its own, or of the task it is like."""
+    owner = tasks[task].like or task
+    return owner if tasks[owner].side is not None else None
 
 
 def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
@@ -273,6 +301,11 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         raise ValueError(f"a `{head.kind}` head gives one number and cannot feed `{kind}`")
     if head.keeps_exemplars and labels.multi_label:
         raise ValueError(f"a head of kind `{head.kind}` needs one class per row")
+    if head.keeps_exemplars and task.side is not None:
+        raise ValueError(
+            f"a head of kind `{head.kind}` keeps vectors of training sentences, which `side` "
+            "weights would change in training"
+        )
     if head.keeps_exemplars and objective.outputs(labels) != labels.classes:
         raise ValueError(f"a head of kind `{head.kind}` needs objective `cross-entropy`")
 

@@ -45,6 +45,8 @@ class Backward:
         body = [p for p in network.encoder.parameters() if p.requires_grad]
         heads = {task: [*network.heads_of(task).parameters()] for task in tasks}
         for task in tasks:
+            if (side := network.side_of(task)) is not None:
+                heads[task] += network.sides[side].parameters()
             for name in sorted(network.shared_by(task)):
                 heads[task] += network.shared[name].parameters()
         if self.surgery is not None:
@@ -131,7 +133,7 @@ class Backward:
                 draw.task, rows, total=total, weight=task.weight, chunk=task.chunk
             )
         batch = self._losses.batch(draw.task, rows, total=total)
-        if self._graphs is not None:
+        if self._graphs is not None and self._losses.network.side_of(draw.task) is None:
             return self._graphs.backward(batch, weight=task.weight, row=row)
         with torch.autocast(self._world.device.type, torch.bfloat16, enabled=self._is_bf16):
             loss = self._losses.loss(batch)

@@ -55,7 +55,8 @@ class GradCache:
         tokens = self.losses.tokens(task, mode, rows)
         with self._autocast():
             on_device = DeviceTokens.from_host(tokens, self.losses.world.device)
-            return self.losses.network.columns(on_device, rows=len(rows))
+            network = self.losses.network
+            return network.columns(on_device, rows=len(rows), side=network.side_of(task))
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.losses.world.device.type, torch.bfloat16, enabled=self.bf16)

@@ -3,6 +3,9 @@
 A small batch is a thousand kernels of a few microseconds each, and launching them one by one takes
 several times as long as running them. So batches are padded slightly to a few fixed shapes, whose
 forward and backward are captured once and replayed for every further batch of the shape.
+
+Batches of tasks with side weights (`nn.side`) are not captured: their kernels are launched one by
+one.
 """
 
 from __future__ import annotations

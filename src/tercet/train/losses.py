@@ -138,7 +138,7 @@ class Losses:
             )
         if (taught := self.network.teacher_objectives.get((batch.task, mode))) is not None:
             assert supervision.targets is not None
-            vectors = self.network.vectors(tokens)
+            vectors = self.network.vectors(tokens, side=self.network.side_of(batch.task))
             # A row's targets are side by side, its columns' vectors one after the other.
             targets = supervision.targets.view(batch.own, -1, vectors.shape[-1])
             total = batch.total * (tokens.used // batch.own)
@@ -163,7 +163,8 @@ class Losses:
         """A head's outputs [rows, outputs] on whole vectors and, where possible, narrower ones."""
         if not (self.widths and self.tasks[task].modes[mode].narrows):
             return [self.network.outputs(task, mode, tokens)]
-        columns = self.network.columns(tokens, rows=tokens.used // 2)
+        side = self.network.side_of(task)
+        columns = self.network.columns(tokens, rows=tokens.used // 2, side=side)
         return [self.network.compare(task, u, v) for u, v in self._narrowed(columns)]
 
     def _narrowed(self, columns: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
@@ -174,7 +175,8 @@ class Losses:
     def _contrastive_loss(self, batch: Batch, mode: Mode, tokens: DeviceTokens | None) -> Tensor:
         if tokens is None:
             return self.compare(batch, mode, self.no_columns(batch.task, mode))
-        return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own))
+        side = self.network.side_of(batch.task)
+        return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own, side=side))
 
     def compare(self, batch: Batch, mode: Mode, columns: tuple[Tensor, ...]) -> Tensor:
         """The loss of this process's vectors, [own rows, width] per column, among those of all."""

@@ -14,6 +14,8 @@ from tercet.heads.exemplars import Exemplars
 from tercet.network.network import Network
 from tercet.specs import OptimiserSpec, StageSpec
 
+_BESIDES_ENCODER = ("heads.", "sides.", "shared.")
+
 
 def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]) -> None:
     """Set `requires_grad` on everything that the tasks of a stage use, except frozen parts."""
@@ -48,9 +50,9 @@ def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> N
 
 
 def _of_task(network: Network, task: str) -> list[str]:
-    """The prefixes of the parameters of a task's heads, including shared layers."""
-    own = f"heads.{network.owner(task)}."
-    return [own, *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
+    """The prefixes of the parameters of a task's heads, shared layers and side weights."""
+    own = [f"{kind}.{network.owner(task)}." for kind in ("heads", "sides")]
+    return [*own, *(f"shared.{name}." for name in sorted(network.shared_by(task)))]
 
 
 def set_modes(network: Network) -> None:
@@ -64,7 +66,7 @@ def _prefixes(part: str, layers: int) -> list[str]:
     """The prefixes of the parameters of a frozen part."""
     if part == "encoder":
         return ["encoder."]
-    if part.startswith(("heads.", "shared.")):
+    if part.startswith(_BESIDES_ENCODER):
         return [f"{part}."]
     if not part.startswith("layers."):
         return [f"encoder.{part}."]
@@ -87,7 +89,7 @@ def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters:
         if parameter.requires_grad:
-            lr = spec.head_lr or spec.lr if name.startswith(("heads.", "shared.")) else spec.lr
+            lr = spec.head_lr or spec.lr if name.startswith(_BESIDES_ENCODER) else spec.lr
             decay = spec.weight_decay if parameter.ndim >= 2 else 0.0
             groups.setdefault((lr, decay), []).append(parameter)
     return torch.optim.AdamW(

@@ -14,7 +14,9 @@ from tercet.data.examples import Examples, describe_skipped, read_once
 from tercet.data.layouts import Split, has_dev
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
+from tercet.folders.model_card import side_cost
 from tercet.infer.engine import Engine
+from tercet.model import find_folder
 from tercet.network.network import Network
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
@@ -22,6 +24,7 @@ from tercet.recipe import Recipe
 from tercet.specs import EvaluationSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.train.distributed import World
+from tercet.train.finished import Finished, build_onto
 from tercet.train.head_loss import Targets
 from tercet.train.listener import Listener
 from tercet.train.losses import Losses, prior_shifts, weights_of_classes
@@ -39,6 +42,7 @@ class Prepared:
     targets: of tasks with a teacher, what it gives for these rows
     dev: the dev rows of each task that is scored; on the main process only
     weights: the name of the encoder and the fingerprint of its weights
+    finished: the model that the recipe's tasks are added to, if any
     """
 
     recipe: Recipe
@@ -48,6 +52,7 @@ class Prepared:
     targets: Mapping[str, Targets]
     dev: Mapping[str, TaskTable]
     weights: str
+    finished: Finished | None = None
 
     def losses(self, world: World) -> Losses:
         recipe = self.recipe
@@ -85,8 +90,13 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     read = read_once(recipe.tasks, data)
     load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
     with world.all_or_none():
-        network, tokenizer, name = _build(recipe)
+        network, tokenizer, finished = _build(recipe)
+        name = f"{recipe.encoder.name} {_identify(recipe, network)}"
         network.to(world.device)
+        if finished is not None and (kept := ", ".join(finished.info.tasks)):
+            listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
+        for task in network.sides:
+            listener.say(side_cost(task))
         tables = load("train", tokenizer)
         dev = load("dev", tokenizer) if world.is_main else {}
         _check_stages(recipe, network)
@@ -99,17 +109,24 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         with world.all_or_none():
             if world.is_main == is_main:
                 tables, targets = rows.choose(tables)
-    return Prepared(recipe, network, tokenizer, tables, targets, dev, name)
+    return Prepared(recipe, network, tokenizer, tables, targets, dev, name, finished)
 
 
-def _build(recipe: Recipe) -> tuple[Network, Tokenizer, str]:
-    """The network, its tokenizer, and the name and fingerprint of the encoder's weights."""
+def _identify(recipe: Recipe, network: Network) -> str:
+    """The fingerprint of the encoder's weights, which must be those of its name."""
+    identity = fingerprint(network.encoder)
+    weights.check_known(recipe.encoder.name, fingerprint=identity)
+    return identity
+
+
+def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
+    """The network and its tokenizer, and the model that the recipe's tasks are added to."""
+    if recipe.onto is not None:
+        return build_onto(recipe)
     spec = recipe.encoder
-    folder = weights.resolve(spec.name)
+    folder, _ = find_folder(spec.name)
     tokenizer = Tokenizer.load(folder)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
-    identity = fingerprint(encoder)
-    weights.check_known(spec.name, fingerprint=identity)
     tokenizer.check_fits(encoder.config.vocabulary)
     if spec.max_tokens > encoder.config.max_tokens:
         raise TercetError(
@@ -127,7 +144,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, str]:
         )
     torch.manual_seed(recipe.seed)
     network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks)
-    return network, tokenizer, f"{spec.name} {identity}"
+    return network, tokenizer, None
 
 
 def _check_stages(recipe: Recipe, network: Network) -> None:

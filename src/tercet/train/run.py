@@ -20,6 +20,7 @@ from tercet.specs import Scalings, StageSpec, Thresholds
 from tercet.train.checkpoint import Checkpoint, Checkpoints
 from tercet.train.distributed import World
 from tercet.train.environment import describe_environment
+from tercet.train.finished import complete
 from tercet.train.listener import Listener, Silent
 from tercet.train.loop import Loop, Position, StageScore
 from tercet.train.metrics_log import MetricsLog
@@ -53,7 +54,7 @@ def train_recipe(
     world = World.join(device)
     try:
         with world.all_or_none():
-            recipe = with_found_labels(recipe, data)
+            recipe = with_found_labels(complete(recipe), data)
         run = Run(recipe, data=data, out=out, world=world, listener=listener)
         return run.train(resume=resume, tensorboard=tensorboard)
     finally:
@@ -202,7 +203,14 @@ class Run:
                 prepared, scalings=info.scalings, thresholds=info.thresholds
             ).metrics
             info = info.model_copy(update={"metrics": metrics})
-        save_model_folder(self.folder.model, Parts(prepared.network, prepared.tokenizer, info))
+        finished = prepared.finished
+        if finished is not None:
+            info = finished.info.with_added(info)
+        save_model_folder(
+            self.folder.model,
+            Parts(prepared.network, prepared.tokenizer, info),
+            types=finished.types if finished is not None else {},
+        )
         summary = {
             "steps": position.total,
             "kept": step,

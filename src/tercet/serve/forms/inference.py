@@ -12,7 +12,16 @@ from pydantic import BaseModel, Field, RootModel
 import tercet
 from tercet.model import Floats
 from tercet.search.rerank import pair_scores, ranking_task
-from tercet.serve.exchange import answer, body_of, input_options, numbers, read, responses, write
+from tercet.serve.exchange import (
+    answer,
+    body_of,
+    input_options,
+    numbers,
+    read,
+    responses,
+    service_of,
+    write,
+)
 from tercet.serve.fields import ForeignBody, Texts, TextsOrIds, Truncate, Whole
 from tercet.serve.forms import search
 from tercet.serve.service import InputOptions, Service
@@ -74,7 +83,7 @@ Cosines = RootModel[list[float]]
 async def embed(request: Request) -> Response:
     """The vector of each input."""
     body = await read(request, EmbedBody)
-    service: Service = request.app.state.service
+    service = service_of(request)
     service.check_width(body.dimensions)
     pieces = await service.input_pieces(body.inputs, "inputs")
     options = input_options(request, "inputs", body.truncate)
@@ -88,7 +97,7 @@ async def embed(request: Request) -> Response:
 async def similarity(request: Request) -> Response:
     """The cosine of a sentence's vector with those of others."""
     body = await read(request, SimilarityBody)
-    service: Service = request.app.state.service
+    service = service_of(request)
     sentences = body.inputs.sentences
     service.check_count(len(sentences), "inputs.sentences")
     truncate = body.parameters.truncate if body.parameters is not None else None
@@ -102,7 +111,7 @@ async def similarity(request: Request) -> Response:
 async def rerank(request: Request) -> Response:
     """Texts ranked by their similarity to a query, the nearest first."""
     body = await read(request, RerankBody)
-    service: Service = request.app.state.service
+    service = service_of(request)
     service.check_count(len(body.texts), "texts")
     options = input_options(request, "texts", body.truncate)
     scores = await _scores(service, body, options)
@@ -117,8 +126,8 @@ async def rerank(request: Request) -> Response:
 @router.get("/info", responses=responses(dict[str, Any], reads=False))
 async def info(request: Request) -> Response:
     """The model, its tasks and modes, the limits and the index."""
-    state = request.app.state
-    return answer(_about(state.service, search.about(state.index)))
+    service = service_of(request)
+    return answer(_about(service, search.about(service.index)))
 
 
 def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
@@ -153,6 +162,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "tasks": tasks,
+            "side_tasks": model.info.side_tasks,
             "rerank": ranking_task(model) or "cosine",
             "limits": asdict(limits),
             "index": index,

@@ -11,10 +11,18 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from tercet.model import Floats
-from tercet.serve.exchange import answer, body_of, input_options, numbers, read, responses, write
+from tercet.serve.exchange import (
+    answer,
+    body_of,
+    input_options,
+    numbers,
+    read,
+    responses,
+    service_of,
+    write,
+)
 from tercet.serve.fields import ForeignBody, TextsOrIds, Whole
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.service import Service
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 STARTED = int(time.time())
@@ -77,7 +85,7 @@ class Errors(BaseModel):
 async def embeddings(request: Request) -> Response:
     """The vector of each input, of length 1."""
     body = await read(request, EmbeddingsBody)
-    service: Service = request.app.state.service
+    service = service_of(request)
     if body.model not in service.names:
         raise RefusalError(
             404,
@@ -96,7 +104,7 @@ async def embeddings(request: Request) -> Response:
 @router.get("/models", responses=responses(ServedModels, Errors, reads=False))
 async def models(request: Request) -> Response:
     """The model of this server."""
-    name = request.app.state.service.model.name
+    name = service_of(request).model.name
     served = {"id": name, "object": "model", "created": STARTED, "owned_by": "tercet"}
     return answer({"object": "list", "data": [served]})
 

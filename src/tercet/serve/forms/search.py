@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
 from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, rerank_pairs, reranked
-from tercet.serve.exchange import answer, body_of, input_options, read, responses
+from tercet.serve.exchange import answer, body_of, input_options, read, responses, service_of
 from tercet.serve.fields import Body, TextOrTexts, Truncate, Whole
 from tercet.serve.refusal import RefusalError
-from tercet.serve.service import Service
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
@@ -65,8 +64,8 @@ class SearchAnswer(BaseModel):
 async def search(request: Request) -> Response:
     """The rows of the index that are nearest to each query, the nearest first."""
     body = await read(request, SearchBody)
-    service: Service = request.app.state.service
-    index: Index | None = request.app.state.index
+    service = service_of(request)
+    index = service.index
     if index is None:
         raise RefusalError(404, "This server has no index.")
     queries = [body.query] if isinstance(body.query, str) else body.query

@@ -17,10 +17,10 @@ from tercet.model import (
     to_label_sets,
     to_predictions,
 )
-from tercet.serve.exchange import answer, body_of, input_options, read, responses
+from tercet.serve.exchange import answer, body_of, input_options, read, responses, service_of
 from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
-from tercet.serve.service import RequestCounts, Service
+from tercet.serve.service import RequestCounts
 from tercet.specs import Mode, TaskSpec
 
 router = APIRouter(tags=["tasks"])
@@ -141,8 +141,7 @@ async def predict(request: Request, task: str) -> Response:
     if spec.labels is None:
         return predictions.answer(values.tolist())
     if spec.multi_label:
-        service: Service = request.app.state.service
-        thresholds = service.model.thresholds(task, predictions.mode)
+        thresholds = service_of(request).model.thresholds(task, predictions.mode)
         return predictions.answer(to_label_sets(values, spec.labels, thresholds))
     return predictions.answer(to_predictions(values, spec.labels, Prediction))
 
@@ -170,7 +169,7 @@ async def _predict(
     mode: PairMode | None = None,
     truncate: bool | None,
 ) -> Predictions:
-    service: Service = request.app.state.service
+    service = service_of(request)
     resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
     wanted = "texts" if resolved == "single" else "pairs"
@@ -188,6 +187,6 @@ async def _predict(
 
 
 def _spec(request: Request, task: str) -> TaskSpec:
-    service: Service = request.app.state.service
+    service = service_of(request)
     service.resolve_mode(task, None)
     return service.model.tasks[task]
