@@ -65,3 +65,14 @@ def test_words_are_mapped_first_and_checked_after() -> None:
 def test_types_of_collected_labels() -> None:
     assert SENTIMENT.collect([0.0, 2.0]).dtype == np.int64
     assert GRADES.collect([0.0, 2.5]).dtype == np.float32
+
+
+def test_a_cell_may_hold_several_labels() -> None:
+    rule = LabelRule(names=["red", "green", "dark blue"], several=True, separator=";")
+    cells = ["red", "dark blue; red;", "2;1", "green"]
+    found = rule.collect([rule.parse(cell) for cell in cells])
+    assert found.dtype == np.int64
+    assert found.tolist() == [[1, 0, 0], [1, 0, 1], [0, 1, 1], [0, 1, 0]]
+    assert rule.collect([]).shape == (0, 3)
+    with pytest.raises(WrongLabelError, match="a class from 0 to 2 or its name"):
+        rule.parse("red;yellow")
