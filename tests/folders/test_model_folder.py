@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
 import tercet
@@ -250,3 +251,25 @@ def test_a_pooler_that_is_gone_is_missed(tiny_encoder: Path, tmp_path: Path) -> 
     save_file(kept, weights, metadata={"format": "pt"})
     with pytest.raises(TercetError, match="the encoder has no pooler"):
         tercet.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("task", "values", "message"),
+    [
+        ("tags", [0.5], "has 1 for the 2 labels of tags"),
+        ("one", [0.5, 0.5], "names one.single, which has one class per input"),
+        ("none", [0.5, 0.5], "names none.single, which has one class per input"),
+        ("tags", [0.5, 1.5], "less than or equal to 1"),
+    ],
+)
+def test_thresholds_must_fit_their_task(task: str, values: list[float], message: str) -> None:
+    block = {
+        "data": {"layout": "cs224n-sst"},
+        "labels": ["a", "b"],
+        "single": {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}},
+    }
+    tasks = {"tags": {**block, "multi_label": True}, "one": block}
+    content = {"encoder": "tiny", "pooling": "mean", "max_tokens": 8, "tasks": tasks}
+    ModelInfo.model_validate({**content, "thresholds": {"tags": {"single": [0.1, 0.9]}}})
+    with pytest.raises(ValidationError, match=message):
+        ModelInfo.model_validate({**content, "thresholds": {task: {"single": values}}})

@@ -86,7 +86,7 @@ class ModelInfo(Spec):
 
 def _check_thresholds(name: str, mode: Mode, values: list[float], task: TaskSpec | None) -> None:
     if task is None or not task.multi_label or mode not in task.modes:
-        raise ValueError(f"`thresholds` names {name}.{mode}, which has no several labels per row")
+        raise ValueError(f"`thresholds` names {name}.{mode}, which has one class per input")
     if len(values) != len(task.labels or ()):
         raise ValueError(
             f"`thresholds` has {len(values)} for the {len(task.labels or ())} labels of {name}"
