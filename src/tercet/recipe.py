@@ -317,7 +317,8 @@ def _path(places: tuple[int | str, ...]) -> list[int | str]:
     return [
         place
         for depth, place in enumerate(places)
-        if depth < 4 or place not in ("constrained-str", "constrained-int", "list[str]")
+        if not str(place).startswith(("literal[", "list["))
+        and (depth < 4 or place not in ("constrained-str", "constrained-int"))
     ]
 
 

@@ -79,9 +79,9 @@ Objective = Annotated[SerializeAsAny[ObjectiveSpec], of_kind(OBJECTIVES)]
 class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
-    needs = "labels"
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
     kind: Literal["cross-entropy"] = "cross-entropy"
+    needs = "labels"
     label_smoothing: Share = 0.0
     """How much of a label is spread evenly over all classes."""
     ordinal: Positive | None = None
@@ -109,10 +109,10 @@ class CrossEntropySpec(PredictiveSpec):
 class BinaryCrossEntropySpec(PredictiveSpec):
     """Cross-entropy of two classes with one output."""
 
-    needs = "labels"
     takes_prior = True
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
+    needs = "labels"
 
     def check(self, labels: LabelSpace) -> None:
         if labels.classes != 2:
