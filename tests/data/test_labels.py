@@ -65,16 +65,16 @@ def test_words_are_mapped_first_and_checked_after() -> None:
 def test_a_cell_may_hold_several_labels() -> None:
     rule = LabelRule(names=["billing", "refund", "spam"], several=True, separator=",")
     cells = ["billing, refund", "spam,", '["refund", "spam"]', "[]", "2, 0", "spam, spam"]
-    rows = [rule.parse_row(cell) for cell in cells]
+    rows = [rule.parse(cell) for cell in cells]
     expected = [[1, 1, 0], [0, 0, 1], [0, 1, 1], [0, 0, 0], [1, 0, 1], [0, 0, 1]]
     assert rule.collect(rows).tolist() == expected
     assert rule.collect([]).shape == (0, 3)
     with pytest.raises(WrongLabelError, match="billing, refund, spam"):
-        rule.parse_row("billing, refnd")
+        rule.parse("billing, refnd")
     with pytest.raises(WrongLabelError):
-        LabelRule(names=["billing", "refund"], several=True).parse_row("billing, refund")
+        LabelRule(names=["billing", "refund"], several=True).parse("billing, refund")
 
 
 def test_types_of_collected_labels() -> None:
-    assert SENTIMENT.collect([[0.0], [2.0]]).dtype == np.int64
-    assert GRADES.collect([[0.0], [2.5]]).dtype == np.float32
+    assert SENTIMENT.collect([0.0, 2.0]).dtype == np.int64
+    assert GRADES.collect([0.0, 2.5]).dtype == np.float32

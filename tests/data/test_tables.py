@@ -75,12 +75,12 @@ def test_every_kind_of_table_becomes_the_same(name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (None, "A table is needed, not None: give a pandas or polars DataFrame"),
-        ("tickets.csv", "A table is needed, not a str"),
-        (3, "A table is needed, not a int"),
+        (None, "Expected a table, not None: give a pandas or polars DataFrame"),
+        ("tickets.csv", "Expected a table, not a str"),
+        (3, "Expected a table, not a int"),
         ((row for row in ROWS), "not a generator"),
-        (["one", "two"], "Row 1 of the table is a str; rows are dicts"),
-        ([{"text": "x"}, None], "Row 2 of the table is a NoneType"),
+        (["one", "two"], "Expected a table of dicts, but row 1 is a str"),
+        ([{"text": "x"}, None], "but row 2 is a NoneType"),
         ([], "has no rows"),
         ({}, "has no columns"),
         ({"text": "one", "label": "a"}, "Column `text` of the table is a str, not a list"),
@@ -89,10 +89,10 @@ def test_every_kind_of_table_becomes_the_same(name: str) -> None:
             {"text": ["one", "two"], "label": [1]},
             "differ in length: `text` has 2 rows, `label` has",
         ),
-        ({"text": ["one", 2]}, "Column `text` of the table: "),
-        ({"text": np.zeros((2, 2))}, "Column `text` of the table: "),
-        (pd.Series(["one"]), "named columns is needed, not a Series"),
-        (pl.Series(["one"]), "named columns is needed, not a Series"),
+        ({"text": ["one", 2]}, "The table cannot be read: column `text`: "),
+        ({"text": np.zeros((2, 2))}, "The table cannot be read: column `text`: "),
+        (pd.Series(["one"]), "Expected a table with named columns, not a Series"),
+        (pl.Series(["one"]), "Expected a table with named columns, not a Series"),
         (pl.LazyFrame({"text": ["one"]}), "call its `collect()` first"),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "are called `text`"),
         (pd.DataFrame({"text": ["a", 1]}), "The table cannot be read: "),
@@ -135,7 +135,7 @@ def test_written_tables_are_read_by_a_recipe(tmp_path: Path, task: TaskSpec, nam
 
 
 def test_a_wrong_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TercetError, match="Table `team`: A table is needed, not None"):
+    with pytest.raises(TercetError, match="Table `team`: Expected a table, not None"):
         write_tables({"team": None}, tmp_path)
     with pytest.raises(TercetError, match=r"Table '\.\./team': its name"):
         write_tables({"../team": ROWS}, tmp_path)

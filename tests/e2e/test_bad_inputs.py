@@ -138,7 +138,7 @@ def missing_dev_file(bench: Bench) -> Arguments:
     return bench.train()
 
 
-@bad("absent", "no such file")
+@bad("--data", "absent", "no such folder")
 def missing_data_folder(bench: Bench) -> Arguments:
     return bench.train(data=bench.folder / "absent")
 

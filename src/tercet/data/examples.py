@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tercet.data.files import find_file, unit_of
 from tercet.data.guess import guess_columns
-from tercet.data.labels import LabelRule, Labels, UnmappedLabelError, WrongLabelError
+from tercet.data.labels import LabelRule, Labels, Parsed, UnmappedLabelError, WrongLabelError
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
@@ -45,11 +45,11 @@ class BadRow:
 class SplitRows:
     """n rows of a split of a task, without their texts.
 
-    labels: int64 classes or float32 grades [n], int64 0 and 1 [n, classes] of a task with several
-        labels per row; None for tasks without labels
-    remark: what a user must know about how the rows were split off; may be empty
+    labels: int64 classes or float32 grades [n]; int64 0 and 1 [n, classes] where rows may have
+        several; None for tasks without labels
     lines: int64 [n], each row's line in its file
     sources: int32 [n], each row's file as an index into `files`
+    remark: what a user must know about how the rows were split off; may be empty
     """
 
     labels: Labels | None
@@ -177,7 +177,7 @@ class _Collected:
     cut: bool = False
     apart: bool = False
     texts: tuple[list[str], ...] = ()
-    labels: list[list[float]] = field(default_factory=list)
+    labels: list[Parsed] = field(default_factory=list)
     groups: list[str | None] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -231,7 +231,7 @@ class _Collected:
             return None
         cell = row.values[-1] or ""
         try:
-            values = self.rule.parse_row(cell)
+            value = self.rule.parse(cell)
         except UnmappedLabelError as error:
             return BadRow(str(path), row.line, str(self.label), cell, str(error))
         except WrongLabelError as error:
@@ -239,7 +239,7 @@ class _Collected:
                 f"{path} {unit_of(path)} {row.line}: column `{self.label}` is "
                 f"{shorten(cell)!r}, expected {error}."
             ) from error
-        self.labels.append(values)
+        self.labels.append(value)
         return None
 
     def finish(self, files: Sequence[Path]) -> Examples:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from tercet.specs import TaskSpec
 
 Labels = NDArray[np.int64] | NDArray[np.float32]
+Parsed = float | tuple[int, ...]
+"""A class number, a grade, or the class numbers of a row that may have several."""
 
 
 class WrongLabelError(ValueError):
@@ -35,7 +38,7 @@ class LabelRule:
     words: Mapping[str, float] | None = None
     several: bool = False
     separator: str | None = None
-    _known: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, Parsed] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_task(cls, task: TaskSpec) -> LabelRule:
@@ -57,29 +60,28 @@ class LabelRule:
             return f"a number from {self.span[0]:g} to {self.span[1]:g}"
         return "a number"
 
-    def parse(self, cell: str) -> float:
-        """The class number or grade of a cell."""
+    def parse(self, cell: str) -> Parsed:
+        """The class number, class numbers or grade of a cell."""
         if cell not in self._known:
-            self._known[cell] = self._parse(cell)
+            self._known[cell] = self._parse_all(cell) if self.several else self._parse(cell)
         return self._known[cell]
 
-    def parse_row(self, cell: str) -> list[float]:
-        """The class number or grade of a cell, or all of its class numbers."""
-        cells = split_labels(cell, self.separator) if self.several else [cell]
-        return [self.parse(part) for part in cells]
+    def collect(self, values: Sequence[Parsed]) -> Labels:
+        """Parsed labels as an array: int64 classes or float32 grades, [n].
 
-    def collect(self, rows: Sequence[Sequence[float]]) -> Labels:
-        """Parsed rows as an array: int64 classes or float32 grades [n], or int64 0 and 1
-        [n, classes]."""
+        Where rows may have several classes: int64 [n, classes] of 0 and 1.
+        """
         if self.several:
-            found = np.zeros((len(rows), len(self.names or ())), np.int64)
-            places = np.repeat(np.arange(len(rows)), list(map(len, rows)))
-            found[places, np.array([value for row in rows for value in row], np.int64)] = 1
-            return found
-        values = [row[0] for row in rows]
+            labels = np.zeros((len(values), len(self.names or ())), np.int64)
+            for row, classes in enumerate(values):
+                labels[row, list(cast(tuple[int, ...], classes))] = 1
+            return labels
         if self.names is not None:
             return np.asarray(values, np.int64)
         return np.asarray(values, np.float32)
+
+    def _parse_all(self, cell: str) -> tuple[int, ...]:
+        return tuple(int(self._parse(part)) for part in split_labels(cell, self.separator))
 
     def _parse(self, cell: str) -> float:
         if self.words is not None:

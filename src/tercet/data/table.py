@@ -151,7 +151,6 @@ def _key(
         # A share makes two tables of the same files, in which other rows are labelled.
         "split": None if data.dev_share is None else [split, data.dev_share, task.predicts],
         "labels": task.labels,
-        "several": task.multi_label,
         "range": task.range,
         "multi_label": task.multi_label,
         "labelled": is_labelled(task, split),

@@ -73,7 +73,7 @@ def _convert(table: object) -> pa.Table:
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):
         return _from_rows(table)
     shown = "None" if table is None else f"a {kind}"
-    raise TercetError(f"A table is needed, not {shown}: give {ACCEPTED}.")
+    raise TercetError(f"Expected a table, not {shown}: give {ACCEPTED}.")
 
 
 def _from_pandas(table: Any) -> pa.Table:
@@ -98,8 +98,8 @@ def _from_stream(table: object) -> pa.Table:
     except pa.ArrowInvalid as error:
         kind = type(table).__name__
         raise TercetError(
-            f"A table with named columns is needed, not a {kind} ({_reason(error)}): give "
-            f"{ACCEPTED}."
+            f"Expected a table with named columns, not a {kind} ({_reason(error)}): "
+            f"give {ACCEPTED}."
         ) from error
 
 
@@ -111,8 +111,8 @@ def _from_rows(rows: Sequence[object]) -> pa.Table:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise TercetError(
-                f"Row {number} of the table is a {type(row).__name__}; rows are dicts with the "
-                'names of columns as keys, such as {"text": "...", "label": "..."}.'
+                f"Expected a table of dicts, but row {number} is a {type(row).__name__}: give rows "
+                'such as {"text": "...", "label": "..."}, or a dict of columns.'
             )
         names |= dict.fromkeys(row)
     mappings = [row for row in rows if isinstance(row, Mapping)]
@@ -145,7 +145,9 @@ def _column(name: str, values: Any) -> pa.ChunkedArray | pa.Array:
             return pa.chunked_array(values)
         return pa.array(values, from_pandas=True)  # NaN is a missing value
     except _ARROW_ERRORS as error:
-        raise TercetError(f"Column `{name}` of the table: {_reason(error)}.") from error
+        raise TercetError(
+            f"The table cannot be read: column `{name}`: {_reason(error)}."
+        ) from error
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -94,10 +94,10 @@ Objective = Annotated[SerializeAsAny[ObjectiveSpec], of_kind(OBJECTIVES)]
 class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
-    needs = "labels"
     takes_class_weights = True
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
     kind: Literal["cross-entropy"] = "cross-entropy"
+    needs = "labels"
     label_smoothing: Share = 0.0
     """How much of a label is spread evenly over all classes."""
     ordinal: Positive | None = None
@@ -125,12 +125,12 @@ class CrossEntropySpec(PredictiveSpec):
 class BinaryCrossEntropySpec(PredictiveSpec):
     """Cross-entropy of two classes with one output, or of several labels with one output each."""
 
-    needs = "labels"
     takes_prior = True
     takes_multi_label = True
     takes_class_weights = True
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
+    needs = "labels"
 
     def check(self, labels: LabelSpace) -> None:
         if labels.multi_label and labels.classes is not None:

@@ -16,7 +16,7 @@ from tercet.specs.predictions import Floats
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 _MODES: tuple[Mode, ...] = ("cross", "bi", "single")
-_SIMPLEST: dict[str, Any] = {"labels": ["0", "1"], "range": (0.0, 1.0)}
+_SIMPLEST: dict[str, list[str] | tuple[float, float]] = {"labels": ["0", "1"], "range": (0.0, 1.0)}
 
 
 class ModeSpec(Spec):
