@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,39 @@ from numpy.typing import NDArray
 
 from tercet.errors import shorten
 from tercet.evaluate.calibration import Calibration
-from tercet.evaluate.metrics import Estimate, predicted_classes
+from tercet.evaluate.metrics import Bounds, Estimate, predicted_classes
 from tercet.evaluate.presentation import SHOWN
 
 DECIMALS = 4
+NO_LABEL = "none"
+"""What a row without any of several labels is shown as."""
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlaces:
+    """Where n rows come from.
+
+    files: the names of the files
+    units: what the lines of each file count: `line` or `row`
+    sources: int32 [n], each row's file as an index into `files`
+    lines: int64 [n], each row's line in its file
+    ids: each row's id, empty where its file has no column of ids
+    """
+
+    files: Sequence[str]
+    units: Sequence[str]
+    sources: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    ids: Sequence[str]
+
+    def file(self, row: int) -> str:
+        return self.files[self.sources[row]]
+
+    def name(self, row: int) -> str:
+        """The id of a row, else its file and line."""
+        unit = self.units[self.sources[row]]
+        return self.ids[row] or f"{self.file(row)} {unit} {self.lines[row]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +52,15 @@ class Answers:
 
     metric: the task's main metric
     classes: names of the classes; None for grades
-    labels: class numbers or grades [n]
+    labels: class numbers or grades [n], or 0 and 1 [n, classes] where rows have several labels
     predictions: probabilities [n, classes], or grades [n]
+    thresholds: of each label the least probability at which it is predicted, where rows have
+        several labels; default: one half
     unclipped: the outputs of a graded head [n]; the grades are these, clipped to the task's range
     texts: columns of n sentences each; empty where they are unknown
     calibration: of classifiers
+    range: the lowest and highest grade, where the task has one
+    places: where the rows come from
     """
 
     task: str
@@ -37,9 +70,24 @@ class Answers:
     classes: list[str] | None
     labels: NDArray[Any]
     predictions: Floats
+    thresholds: Sequence[float] | None = None
     unclipped: NDArray[Any] | None = None
     texts: tuple[list[str], ...] = ()
     calibration: Calibration | None = None
+    range: Bounds | None = None
+    places: RowPlaces | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether a row has several labels."""
+        return self.labels.ndim == 2
+
+    @property
+    def span(self) -> Bounds:
+        """The range of grades, or that of the labels where the task has none."""
+        if self.range is not None or not len(self.labels):
+            return self.range or (0.0, 1.0)
+        return float(self.labels.min()), float(self.labels.max())
 
     @property
     def measured(self) -> NDArray[Any]:
@@ -48,9 +96,12 @@ class Answers:
 
     @property
     def predicted(self) -> Floats:
-        """The likeliest classes, or the grades [n]."""
+        """The likeliest classes, or the grades [n]; 0 and 1 [n, classes] for several labels."""
         if self.classes is None:
             return self.predictions
+        if self.several:
+            least = 0.5 if self.thresholds is None else np.asarray(self.thresholds)
+            return (self.predictions >= least).astype(np.float64)
         return predicted_classes(self.predictions).astype(np.float64)
 
     @property
@@ -67,9 +118,17 @@ class Answers:
             return None
         return self.predictions[:, 1]
 
-    def name(self, value: float) -> str:
-        """The name of a class, or a grade with one decimal."""
-        return f"{value:.1f}" if self.classes is None else self.classes[int(value)]
+    def name(self, value: Any) -> str:
+        """The name of a class, a grade with one decimal, or the names of a row's labels.
+
+        value: a row of `labels` or `predicted`
+        """
+        if self.classes is None:
+            return f"{value:.1f}"
+        if self.several:
+            names = [self.classes[place] for place in np.flatnonzero(value)]
+            return ", ".join(names) or NO_LABEL
+        return self.classes[int(value)]
 
     def inputs(self, row: int) -> list[str]:
         """The texts of a row, the long ones shortened."""

@@ -55,9 +55,9 @@ def test_mistakes_come_most_confident_first(answers) -> None:
     sure = two_classes(answers, [1, 1, 0, 0], [0.1, 0.8, 0.6, 0.95], texts=texts)
     rows = [[cell.text for cell in row] for row in mistake_rows(sure)]
     assert rows == [
-        ["fourth", "task", "no", "yes", "95% confident"],
-        ["first", "task", "yes", "no", "90% confident"],
-        ["third", "task", "no", "yes", "60% confident"],
+        ["fourth", "task", "no", "yes", "", "95% confident"],
+        ["first", "task", "yes", "no", "", "90% confident"],
+        ["third", "task", "no", "yes", "", "60% confident"],
     ]
     assert [row[-1].sort for row in mistake_rows(sure)] == pytest.approx([0.95, 0.9, 0.6])
 
@@ -67,8 +67,8 @@ def test_mistakes_of_grades_are_the_furthest_off(answers) -> None:
     graded = answers("task", "bi", [0.0, 3.0, 5.0], [1.0, 3.0, 2.0], texts=texts)
     rows = [[cell.text for cell in row] for row in mistake_rows(graded)]
     assert rows == [
-        ["third", "task", "5.0", "2.0", "off by 3.0"],
-        ["first", "task", "0.0", "1.0", "off by 1.0"],
+        ["third", "task", "5.0", "2.0", "", "off by 3.0"],
+        ["first", "task", "0.0", "1.0", "", "off by 1.0"],
     ]
 
 

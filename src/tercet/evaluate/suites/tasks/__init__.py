@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
+from tercet.data.files import unit_of
+from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
 from tercet.evaluate import presentation as show
-from tercet.evaluate.answers import Answers
+from tercet.evaluate.answers import Answers, RowPlaces
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.calibration import class_probabilities, measure_calibration
 from tercet.evaluate.metrics import Estimate, Values
@@ -20,7 +22,7 @@ from tercet.evaluate.scaling import judged_rows
 from tercet.evaluate.scoring import measured, metrics_of, overall_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import confusion, mistake_rows
+from tercet.evaluate.suites.tasks.details import class_table, confusion, mistake_rows
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
 from tercet.specs import Mode, TaskSpec
@@ -119,8 +121,9 @@ class TasksResult(SuiteResult):
                 matrices=[
                     show.ConfusionMatrix(f"Mode {each.mode}", each.classes, confusion(each))
                     for each in task.modes.values()
-                    if each.classes
+                    if each.classes and not each.several
                 ],
+                tables=[class_table(each) for each in task.modes.values() if each.classes],
                 charts=task_charts(list(task.modes.values())),
             )
             for name, task in self.tasks.items()
@@ -174,7 +177,7 @@ class TasksResult(SuiteResult):
         """The worst mistakes of each task's most accurate mode."""
         return show.Table(
             caption="The worst mistakes of each task",
-            columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
+            columns=["Sentence", "Task", "Expected", "Predicted", "Row", "How wrong"],
             rows=show.interleave(mistake_rows(answers) for answers in self.answers()),
             filters=["Task", "Expected", "Predicted"],
         )
@@ -216,6 +219,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     assert examples.labels is not None
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
+    places = _places(spec, examples, len(labels))
     scalings = (context.model.info.scalings or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
     for mode in spec.predicting_modes:
@@ -242,8 +246,21 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             unclipped=None if values is predicted else values,
             texts=texts,
             calibration=calibration,
+            range=spec.range,
+            places=places,
         )
     return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
+
+
+def _places(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
+    """Where the first rows of a split come from."""
+    return RowPlaces(
+        files=[path.name for path in examples.files],
+        units=[unit_of(path) for path in examples.files],
+        sources=examples.sources[:count],
+        lines=examples.lines[:count],
+        ids=read_row_ids(examples, spec.data)[:count],
+    )
 
 
 def _describe_rows(task: TaskResult) -> str:

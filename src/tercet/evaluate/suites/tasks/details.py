@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.metrics import Bounds, measure
-from tercet.evaluate.presentation import Cell, sentence_cell
+from tercet.evaluate.per_class import class_scores, severity
+from tercet.evaluate.presentation import Cell, Table, count, number, sentence_cell
 
 Ints = NDArray[np.int64]
 LENGTH_BINS = 6
@@ -33,11 +34,28 @@ def confusion(answers: Answers) -> Ints:
     return counts
 
 
+def class_table(answers: Answers) -> Table:
+    """Precision, recall, F1 and support of each class."""
+    return Table(
+        caption=f"Mode {answers.mode}: precision, recall and F1 of each class; support is the "
+        "number of its rows",
+        columns=["Class", "Precision", "Recall", "F1", "Support", "Predicted"],
+        rows=[
+            [
+                Cell(each.name),
+                *map(number, (each.precision, each.recall, each.f1)),
+                count(each.support),
+                count(each.predicted),
+            ]
+            for each in class_scores(answers)
+        ],
+    )
+
+
 def mistake_rows(answers: Answers) -> list[list[Cell]]:
     """The wrong classes with the highest confidence, or the grades furthest off, worst first."""
-    predicted, graded = answers.predicted, answers.classes is None
-    weights = np.abs(predicted - answers.labels) if graded else answers.predictions.max(axis=1)
-    wrong = np.flatnonzero(predicted != answers.labels)
+    predicted, weights, how_wrong = answers.predicted, severity(answers), _how_wrong(answers)
+    wrong = np.flatnonzero(weights > 0.0)
     worst = wrong[np.argsort(-weights[wrong], kind="stable")][:MISTAKES]
     return [
         [
@@ -45,10 +63,18 @@ def mistake_rows(answers: Answers) -> list[list[Cell]]:
             Cell(answers.task),
             Cell(answers.name(answers.labels[row])),
             Cell(answers.name(predicted[row])),
-            Cell(f"off by {weight:.1f}" if graded else f"{weight:.0%} confident", float(weight)),
+            Cell("" if answers.places is None else answers.places.name(row)),
+            Cell(how_wrong(weight), float(weight)),
         ]
         for row, weight in zip(worst.tolist(), weights[worst], strict=True)
     ]
+
+
+def _how_wrong(answers: Answers) -> Callable[[float], str]:
+    """How the severity of a mistake is written."""
+    if answers.classes is None:
+        return "off by {:.1f}".format
+    return "off by {:.0%}".format if answers.several else "{:.0%} confident".format
 
 
 @dataclass(frozen=True, slots=True)
