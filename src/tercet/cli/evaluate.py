@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -158,7 +158,7 @@ def _show(report: Report) -> None:
 
 
 def _write(report: Report, files: Mapping[str, Path | None]) -> None:
-    formats = {
+    formats: dict[str, Callable[[], str]] = {
         "--json": lambda: json.dumps(report.to_json()) + "\n",
         "--report": report.to_html,
         "--markdown": report.to_markdown,

@@ -38,11 +38,11 @@ class RowPlaces:
     ids: Sequence[str]
 
     def file(self, row: int) -> str:
-        return self.files[self.sources[row]]
+        return self.files[int(self.sources[row])]
 
     def name(self, row: int) -> str:
         """The id of a row, else its file and line."""
-        unit = self.units[self.sources[row]]
+        unit = self.units[int(self.sources[row])]
         return self.ids[row] or f"{self.file(row)} {unit} {self.lines[row]}"
 
 

@@ -66,12 +66,15 @@ def severity(answers: Answers) -> Floats:
     The distance of a grade; the confidence in a wrong class; of several labels the furthest that
     the probability of a wrongly decided one is off.
     """
+    wrong: Bools = answers.predicted != answers.labels
+    weights: Floats
     if answers.classes is None:
-        return np.abs(answers.predictions - answers.labels)
-    if not answers.several:
-        return answers.predictions.max(axis=1, initial=0.0) * (answers.predicted != answers.labels)
-    off: Floats = np.abs(answers.predictions - answers.labels)
-    return (off * (answers.predicted != answers.labels)).max(axis=1, initial=0.0)
+        weights = np.abs(answers.predictions - answers.labels)
+    elif answers.several:
+        weights = (np.abs(answers.predictions - answers.labels) * wrong).max(axis=1, initial=0.0)
+    else:
+        weights = answers.predictions.max(axis=1, initial=0.0) * wrong
+    return weights
 
 
 def majority_accuracy(answers: Answers) -> float | None:

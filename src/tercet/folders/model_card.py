@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,14 @@ from tercet.recipe import check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 from tercet.specs.parts import Part
 
+MOST_EXAMPLES = 3
+"""Per task."""
+LONGEST_EXAMPLE = 200
+"""Characters of a text."""
+Example = Annotated[str, Field(min_length=1, max_length=LONGEST_EXAMPLE)]
+Examples = Annotated[list[Example], Field(max_length=MOST_EXAMPLES)]
+ExamplePair = Annotated[list[Example], Field(min_length=2, max_length=2)]
+ExamplePairs = Annotated[list[ExamplePair], Field(max_length=MOST_EXAMPLES)]
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """By task, mode and metric; None is undefined."""
 
@@ -36,6 +44,9 @@ class ModelInfo(Spec):
     """By task and mode, how the outputs of calibrated heads are scaled."""
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
+    examples: dict[str, Examples | ExamplePairs] | None = None
+    """By task, a few inputs to try: texts, or pairs of texts. They are shown to everyone who opens
+    the model card or the server's page."""
 
     @property
     def plugins(self) -> dict[str, str]:
@@ -57,7 +68,17 @@ class ModelInfo(Spec):
             for mode in modes:
                 if scaled is None or scaled.labels is None or mode not in scaled.modes:
                     raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
+        for name, inputs in (self.examples or {}).items():
+            _check_examples(name, inputs, self.tasks.get(name))
         return self
+
+
+def _check_examples(name: str, inputs: Examples | ExamplePairs, task: TaskSpec | None) -> None:
+    if task is None or not task.answers:
+        raise ValueError(f"`examples` names {name}, which is not a task that predicts")
+    if any(isinstance(each, str) != (task.single is not None) for each in inputs):
+        reads = "texts" if task.single is not None else "pairs of texts"
+        raise ValueError(f"`examples` of {name} should be {reads}")
 
 
 def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
@@ -67,6 +88,7 @@ def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
         _summary(info, config),
         _tasks(info) if info.tasks else "",
         _usage(info),
+        _examples(info) if info.examples else "",
         _data(info) if info.tasks else "",
         _limits(info),
     ]
@@ -149,6 +171,21 @@ def _usage(info: ModelInfo) -> str:
         'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
     ]
     return "\n\n".join(["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)])
+
+
+def _examples(info: ModelInfo) -> str:
+    lines = ["## Examples", ""]
+    for name, inputs in (info.examples or {}).items():
+        lines.append(f"- {name}:")
+        rows = [[each] if isinstance(each, str) else each for each in inputs]
+        lines += [f"  - {' / '.join(map(_plain, row))}" for row in rows]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows unchanged on one line."""
+    escaped = "".join(f"\\{mark}" if mark in "\\`*_[]<>|#~$&" else mark for mark in text)
+    return " ".join(escaped.split())
 
 
 def _code(lines: list[str]) -> str:

@@ -83,8 +83,8 @@ def baselines_table(baselines: Baselines, answers: Iterable[Answers]) -> show.Ta
             ]
         )
     return show.Table(
-        caption="Simple baselines: always the majority class, and a linear model on the untouched "
-        "encoder. The difference is from the better of the two",
+        caption="This model beside the majority class and a linear model on the untouched encoder; "
+        "the difference is from the better of the two",
         columns=[
             "Task", "Metric", "This model", "Majority class", "Linear model", "Difference",
             "Baselines measured on",

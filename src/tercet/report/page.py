@@ -56,7 +56,7 @@ def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Pa
     warnings = [warning for each in answers for warning in _warnings(each, baselines)]
     return Page(
         title=f"Evaluation of {evaluation.name}",
-        lead="What this model can and cannot do.",
+        lead=_lead(evaluation.model["tasks"]),
         facts=[_facts(evaluation)],
         headlines=[
             _with_baseline(headline, baselines)
@@ -69,6 +69,11 @@ def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Pa
         # Those of the run are the same sentences where it was measured on the same rows.
         warnings=list(dict.fromkeys([*warnings, *(() if run is None else run.warnings)])),
     )
+
+
+def _lead(tasks: Sequence[str]) -> str:
+    does = f": {show.enumeration(tasks)}" if tasks else ""
+    return f"What this model can and cannot do{does}."
 
 
 def _with_baseline(headline: show.Headline, baselines: Baselines) -> show.Headline:

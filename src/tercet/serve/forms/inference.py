@@ -10,12 +10,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 import tercet
-from tercet.model import Floats
+from tercet.model import Floats, Model
 from tercet.search.rerank import pair_scores, ranking_task
 from tercet.serve.exchange import answer, body_of, input_options, numbers, read, responses, write
 from tercet.serve.fields import ForeignBody, Texts, TextsOrIds, Truncate, Whole
 from tercet.serve.forms import search
 from tercet.serve.service import InputOptions, Service
+from tercet.specs import TaskSpec
 
 router = APIRouter(tags=["text-embeddings-inference"])
 
@@ -124,15 +125,7 @@ async def info(request: Request) -> Response:
 def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
     """The fields of text-embeddings-inference, and Tercet's own."""
     model, limits = service.model, service.limits
-    tasks = {
-        name: {
-            "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
-            "modes": list(task.predicting_modes),
-            "labels": task.labels,
-            "range": task.range,
-        }
-        for name, task in model.tasks.items()
-    }
+    tasks = {name: _about_task(model, name, task) for name, task in model.tasks.items()}
     return {
         "model_id": model.name,
         "model_sha": None,
@@ -156,6 +149,20 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
             "limits": asdict(limits),
             "index": index,
         },
+    }
+
+
+def _about_task(model: Model, name: str, task: TaskSpec) -> dict[str, Any]:
+    """What the page shows of a task."""
+    thresholds: dict[str, Any] = getattr(model.info, "thresholds", None) or {}
+    return {
+        "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
+        "modes": list(task.predicting_modes),
+        "labels": task.labels,
+        "range": task.range,
+        "multi_label": bool(getattr(task, "multi_label", False)),
+        "thresholds": thresholds.get(name),
+        "examples": (model.info.examples or {}).get(name, []),
     }
 
 
