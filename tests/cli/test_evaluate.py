@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -163,3 +164,46 @@ def test_models_are_set_side_by_side(
     assert [one["model"]["encoder"] for one in written["models"]] == ["tiny", "tiny"]
     assert {one["differences"][0]["p"] for one in written["comparison"]["contests"]} == {1.0}
     assert "Comparison of" in page.read_text("utf-8")
+
+
+def test_mistakes_are_written_as_csv(
+    evaluate, folder: Path, sample_data: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "sts-dev.csv").write_bytes((sample_data / "sts-dev.csv").read_bytes())
+    lines = (sample_data / "ids-sst-dev.csv").read_text("utf-8").splitlines()[:21]
+    cells = [line.split("\t") for line in lines]
+    place = cells[0].index("sentence")
+    for row in cells[1:]:
+        row[place] = f"=2+2 {row[place]}"
+    text = "\n".join("\t".join(row) for row in cells)
+    (data / "ids-sst-dev.csv").write_text(text + "\n", "utf-8")
+    file = tmp_path / "mistakes.csv"
+    code, _, talk = evaluate(folder, "--data", data, "--mistakes", file)
+    assert code == 0
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = [row for row in csv.DictReader(opened) if row["task"] == "sentiment"]
+    ids = {row[cells[0].index("id")]: number for number, row in enumerate(cells, 1)}
+    assert rows
+    for row in rows:
+        assert (row["file"], row["line"]) == ("ids-sst-dev.csv", str(ids[row["id"]]))
+        assert row["text"].startswith("'=2+2 ")
+        assert row["label"] != row["predicted"]
+        assert 0.2 <= float(row["probability"]) <= 1.0
+    assert f"{file}: {len(rows)} cells that a spreadsheet would run as a formula" in talk
+    code, _, talk = evaluate(folder, "--data", data, "--suite", "geometry", "--mistakes", file)
+    assert (code, "--suite tasks" in talk) == (2, True)
+
+
+def test_a_bad_model_is_warned_of(evaluate, folder: Path, sample_data: Path) -> None:
+    code, out, talk = evaluate(folder, "--data", sample_data)
+    assert code == 0
+    assert "Warning: sentiment: " in talk
+    assert "Warning" not in out
+
+
+def test_a_comparison_begins_with_a_verdict(evaluate, folder: Path, sample_data: Path) -> None:
+    code, _, talk = evaluate(folder, folder, "--data", sample_data, "--rows", 20)
+    assert code == 0
+    assert "no difference beyond chance" in talk

@@ -134,6 +134,34 @@ def test_the_card_tells_tasks_figures_and_use(tiny_encoder: Path, tmp_path: Path
     assert tercet.load(tmp_path / "model").info.metrics == figures
 
 
+def test_examples_are_kept_and_shown_on_the_card(tiny_encoder: Path, tmp_path: Path) -> None:
+    examples = {"sentiment": ["A *great*\nfilm."], "similarity": [["One.", "Two."]]}
+    build(tiny_encoder, examples=examples).save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8").splitlines()
+    assert "  - A \\*great\\* film." in card
+    assert "  - One. / Two." in card
+    assert tercet.load(tmp_path / "model").info.examples == examples
+    build(tiny_encoder).save(tmp_path / "without")
+    assert "examples" not in (tmp_path / "without" / "tercet.json").read_text("utf-8")
+    assert "## Examples" not in (tmp_path / "without" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        {"sentiment": ["a"] * 4},
+        {"sentiment": ["a" * 201]},
+        {"sentiment": [["a", "b"]]},
+        {"similarity": ["a"]},
+        {"similarity": [["a", "b", "c"]]},
+        {"topic": ["a"]},
+    ],
+)
+def test_examples_that_do_not_fit_are_refused(examples: Any) -> None:
+    with pytest.raises(ValidationError, match="examples"):
+        ModelInfo(encoder="tiny", pooling="mean", max_tokens=8, tasks=TASKS, examples=examples)
+
+
 def test_the_card_measures_no_task_that_trains_heads_of_another(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:

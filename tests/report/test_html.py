@@ -265,3 +265,24 @@ def test_models_side_by_side_can_be_filtered(evaluation, suites, show) -> None:
     rows = elements(browser, "#where-they-differ tbody tr:not([hidden])")
     assert rows
     assert all("neutral" in row.text for row in rows)
+
+
+def test_a_wide_table_fades_at_the_edge_that_hides_columns(full: str, show) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser = show(full, width=360)
+    script = """
+        return [...document.querySelectorAll(".scroll")].map((box) => {
+          const wide = box.scrollWidth > box.clientWidth + 1;
+          const fades = getComputedStyle(box).maskImage.includes("gradient");
+          const hint = getComputedStyle(box.nextElementSibling).display !== "none";
+          return [wide, fades, hint, box.tabIndex];
+        });"""
+    WebDriverWait(browser, 10).until(lambda one: elements(one, ".scroll.after"))
+    boxes = browser.execute_script(script)
+    assert any(wide for wide, *_ in boxes)
+    assert all(wide == fades == hint and place == 0 for wide, fades, hint, place in boxes)
+    box = elements(browser, ".scroll.after")[0]
+    browser.execute_script("arguments[0].scrollLeft = 10000", box)
+    WebDriverWait(browser, 10).until(lambda _: "after" not in box.get_attribute("class"))
+    assert "before" in box.get_attribute("class")

@@ -7,6 +7,7 @@ import pytest
 from huggingface_hub import InferenceClient, constants
 
 import tercet
+from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 
 TEXTS = ["a film that is worth a look", "dull", "good fun", ""]
@@ -78,8 +79,21 @@ def test_info_tells_tasks_modes_and_limits(server: Any, model: Model) -> None:
         "modes": ["cross", "bi"],
         "labels": None,
         "range": [1, 3],
+        "multi_label": False,
+        "thresholds": None,
+        "examples": [],
     }
     assert (ours["rerank"], ours["index"], ours["width"]) == ("similarity", None, model.width)
+
+
+def test_info_has_the_models_examples(serve_model: Any, model: Model) -> None:
+    examples = {"tone": ["Warm regards."], "paraphrase": [["One.", "Two."]]}
+    info = ModelInfo.model_validate({**model.info.model_dump(), "examples": examples})
+    tasks = serve_model(Model(model.network, model.tokenizer, info)).get("/info").json()["tercet"]
+    assert {name: task["examples"] for name, task in tasks["tasks"].items()} == {
+        "sentiment": [], "paraphrase": [["One.", "Two."]], "similarity": [],
+        "tone": ["Warm regards."], "turned": [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

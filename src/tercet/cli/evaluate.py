@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,6 +54,15 @@ def evaluate(
         Path | None,
         typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request."),
     ] = None,
+    mistakes_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--mistakes",
+            metavar="FILE.csv",
+            help="Write all mistakes of the suite tasks: wrong classes, and grades that are off by "
+            "a tenth of their range or more.",
+        ),
+    ] = None,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -77,11 +86,19 @@ def evaluate(
         raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
     if not data.is_dir():
         raise TercetError(f"--data {data}: is not a folder.")
-    files = {"--json": json_file, "--report": report_file, "--markdown": markdown_file}
+    suites = _suites(suite or ["tasks"])
+    if mistakes_file is not None and "tasks" not in suites:
+        raise TercetError("--mistakes: lists what the suite tasks predicts; add --suite tasks.")
+    files = {
+        "--json": json_file,
+        "--report": report_file,
+        "--markdown": markdown_file,
+        "--mistakes": mistakes_file,
+    }
     for option, file in files.items():
         if file is not None and not file.parent.is_dir():
             raise TercetError(f"{option} {file}: its folder does not exist.")
-    evaluations = _measure(models or [None], data, _suites(suite or ["tasks"]), rows)
+    evaluations = _measure(models or [None], data, suites, rows)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
@@ -124,6 +141,10 @@ def _show(report: Report) -> None:
     for evaluation in report.evaluations:
         for note in evaluation.notes:
             print_message(f"{evaluation.name}: {note}" if several else note)
+    for warning in report.warnings:
+        print_message(f"Warning: {warning}")
+    if report.verdict:
+        print_message(report.verdict)
     tables = report.tables()
     for place, (title, table) in enumerate(tables):
         if place:
@@ -137,12 +158,18 @@ def _show(report: Report) -> None:
 
 
 def _write(report: Report, files: Mapping[str, Path | None]) -> None:
-    formats = {
+    formats: dict[str, Callable[[], str]] = {
         "--json": lambda: json.dumps(report.to_json()) + "\n",
         "--report": report.to_html,
         "--markdown": report.to_markdown,
+        "--mistakes": lambda: report.mistakes().to_csv(),
     }
     for option, file in files.items():
         if file is not None:
             write_text(file, formats[option]())
             print_message(f"Wrote {file}.")
+    if files["--mistakes"] is not None and (cells := report.mistakes().neutralised_cells):
+        print_message(
+            f"{files['--mistakes']}: {cells:,} cell{'s' if cells > 1 else ''} that a spreadsheet "
+            "would run as a formula got a ' in front."
+        )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tercet.errors import shorten
 from tercet.evaluate.calibration import Calibration
-from tercet.evaluate.metrics import Estimate, has_several_labels, predicted_classes
+from tercet.evaluate.metrics import Bounds, Estimate, has_several_labels, predicted_classes
 from tercet.evaluate.presentation import SHOWN
 from tercet.specs import decisions
 from tercet.specs.predictions import EVEN
@@ -20,6 +20,32 @@ DECIMALS = 4
 NO_LABEL = "none"
 """What a row without any of several labels is shown as."""
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlaces:
+    """Where n rows come from.
+
+    files: the names of the files
+    units: what the lines of each file count: `line` or `row`
+    sources: int32 [n], each row's file as an index into `files`
+    lines: int64 [n], each row's line in its file
+    ids: each row's id, empty where its file has no column of ids
+    """
+
+    files: Sequence[str]
+    units: Sequence[str]
+    sources: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    ids: Sequence[str]
+
+    def file(self, row: int) -> str:
+        return self.files[int(self.sources[row])]
+
+    def name(self, row: int) -> str:
+        """The id of a row, else its file and line."""
+        unit = self.units[int(self.sources[row])]
+        return self.ids[row] or f"{self.file(row)} {unit} {self.lines[row]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +61,8 @@ class Answers:
     unclipped: the outputs of a graded head [n]; the grades are these, clipped to the task's range
     texts: columns of n sentences each; empty where they are unknown
     calibration: of classifiers
+    range: the lowest and highest grade, where the task has one
+    places: where the rows come from
     """
 
     task: str
@@ -48,6 +76,15 @@ class Answers:
     unclipped: NDArray[Any] | None = None
     texts: tuple[list[str], ...] = ()
     calibration: Calibration | None = None
+    range: Bounds | None = None
+    places: RowPlaces | None = None
+
+    @property
+    def span(self) -> Bounds:
+        """The range of grades, or that of the labels where the task has none."""
+        if self.range is not None or not len(self.labels):
+            return self.range or (0.0, 1.0)
+        return float(self.labels.min()), float(self.labels.max())
 
     @property
     def several(self) -> bool:

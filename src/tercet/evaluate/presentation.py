@@ -67,11 +67,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The main metric of a task or a suite."""
+    """The main metric of a task or a suite.
+
+    note: what to compare it with
+    """
 
     subject: str
     metric: str
     estimate: Estimate
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,14 @@ from tercet.recipe import check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 from tercet.specs.parts import Part
 
+MOST_EXAMPLES = 3
+"""Per task."""
+LONGEST_EXAMPLE = 200
+"""Characters of a text."""
+Example = Annotated[str, Field(min_length=1, max_length=LONGEST_EXAMPLE)]
+Examples = Annotated[list[Example], Field(max_length=MOST_EXAMPLES)]
+ExamplePair = Annotated[list[Example], Field(min_length=2, max_length=2)]
+ExamplePairs = Annotated[list[ExamplePair], Field(max_length=MOST_EXAMPLES)]
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """By task, mode and metric; None is undefined."""
 
@@ -39,6 +47,9 @@ class ModelInfo(Spec):
     whose rows have several labels; default: one half."""
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
+    examples: dict[str, Examples | ExamplePairs] | None = None
+    """By task, a few inputs to try: texts, or pairs of texts. They are shown to everyone who opens
+    the model card or the server's page."""
 
     @property
     def plugins(self) -> dict[str, str]:
@@ -81,6 +92,8 @@ class ModelInfo(Spec):
         for name, chosen in (self.thresholds or {}).items():
             for mode, values in chosen.items():
                 _check_thresholds(name, mode, values, self.tasks.get(name))
+        for name, inputs in (self.examples or {}).items():
+            _check_examples(name, inputs, self.tasks.get(name))
         return self
 
 
@@ -93,6 +106,14 @@ def _check_thresholds(name: str, mode: Mode, values: list[float], task: TaskSpec
         )
 
 
+def _check_examples(name: str, inputs: Examples | ExamplePairs, task: TaskSpec | None) -> None:
+    if task is None or not task.answers:
+        raise ValueError(f"`examples` names {name}, which is not a task that predicts")
+    if any(isinstance(each, str) != (task.single is not None) for each in inputs):
+        reads = "texts" if task.single is not None else "pairs of texts"
+        raise ValueError(f"`examples` of {name} should be {reads}")
+
+
 def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
     """The README.md of a model folder."""
     sections = [
@@ -100,6 +121,7 @@ def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
         _summary(info, config),
         _tasks(info) if info.tasks else "",
         _usage(info),
+        _examples(info) if info.examples else "",
         _data(info) if info.tasks else "",
         _limits(info),
     ]
@@ -197,6 +219,21 @@ def _usage(info: ModelInfo) -> str:
         'vectors = SentenceTransformer("FOLDER").encode(["A first sentence.", "A second one."])',
     ]
     return "\n\n".join(["## Usage", _code(ours), "Vectors without Tercet:", _code(theirs)])
+
+
+def _examples(info: ModelInfo) -> str:
+    lines = ["## Examples", ""]
+    for name, inputs in (info.examples or {}).items():
+        lines.append(f"- {name}:")
+        rows = [[each] if isinstance(each, str) else each for each in inputs]
+        lines += [f"  - {' / '.join(map(_plain, row))}" for row in rows]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows unchanged on one line."""
+    escaped = "".join(f"\\{mark}" if mark in "\\`*_[]<>|#~$&" else mark for mark in text)
+    return " ".join(escaped.split())
 
 
 def _code(lines: list[str]) -> str:

@@ -25,7 +25,13 @@ def render_html(page: Page) -> str:
         bar=bar,
         shares=shares,
         anchor=anchor,
+        spans=spans,
     )
+
+
+def spans(sentence: str) -> list[tuple[str, bool]]:
+    """The parts of a sentence, each with whether backticks mark it as code."""
+    return [(part, place % 2 == 1) for place, part in enumerate(sentence.split("`")) if part]
 
 
 def anchor(title: str) -> str:

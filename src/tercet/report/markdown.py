@@ -25,6 +25,10 @@ def escape(text: str) -> str:
 
 def _blocks(page: Page) -> Iterator[str]:
     yield f"# {escape(page.title)}"
+    if page.verdict:
+        yield escape(page.verdict)
+    if page.warnings:
+        yield "\n".join(f"- **Warning**: {escape(warning)}" for warning in page.warnings)
     for facts in page.facts:
         yield "\n".join(f"- {name}: {escape(value)}" for name, value in facts.items())
     if page.findings:

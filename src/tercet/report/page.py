@@ -3,55 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tercet.evaluate import presentation as show
+from tercet.evaluate.answers import Answers
 from tercet.evaluate.compare import Comparison
 from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.presentation import Headline, Section, enumeration
+from tercet.evaluate.per_class import majority_accuracy
 from tercet.evaluate.suite import Missing
 from tercet.evaluate.suites import SUITES
-from tercet.report.comparison import comparison_sections
+from tercet.evaluate.warnings import warnings_of
+from tercet.report.baselines import Baselines, baselines_table
+from tercet.report.comparison import comparison_sections, verdict
 from tercet.report.training import RunHistory, training_section
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """facts: what each evaluation was made with; findings: subjects and sentences"""
+    """What a report says.
+
+    facts: what each evaluation was made with
+    findings: subjects and sentences
+    verdict: which model is better on what, in one sentence
+    warnings: what is wrong with a model, one sentence each
+    """
 
     title: str
     lead: str
     facts: Sequence[dict[str, str]]
-    headlines: Sequence[Headline]
+    headlines: Sequence[show.Headline]
     findings: Sequence[tuple[str, str]]
-    sections: Sequence[Section]
+    sections: Sequence[show.Section]
     missing: Sequence[Missing]
+    verdict: str = ""
+    warnings: Sequence[str] = ()
 
 
 def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Page:
     """One model; `run` is the history of the run that trained it."""
     results = evaluation.suites.values()
-    sections = [
+    answers = [each for result in results for each in result.answers()]
+    baselines = {} if run is None else run.baselines
+    table = baselines_table(baselines, answers)
+    sections = [show.Section("Simple baselines", tables=[table])] if table.rows else []
+    sections += [
         section
         for name, result in evaluation.suites.items()
         for section in result.sections(SUITES[name])
     ]
     if run is not None:
         sections.append(training_section(run))
+    warnings = [warning for each in answers for warning in _warnings(each, baselines)]
     return Page(
         title=f"Evaluation of {evaluation.name}",
-        lead="What this model can and cannot do.",
+        lead=_lead(evaluation.model["tasks"]),
         facts=[_facts(evaluation)],
-        headlines=[headline for result in results for headline in result.headlines()],
+        headlines=[
+            _with_baseline(headline, baselines)
+            for result in results
+            for headline in result.headlines()
+        ],
         findings=[finding for result in results for finding in result.findings().items()],
         sections=[section for section in sections if not section.empty],
         missing=evaluation.missing,
+        # Those of the run are the same sentences where it was measured on the same rows.
+        warnings=list(dict.fromkeys([*warnings, *(() if run is None else run.warnings)])),
     )
+
+
+def _lead(tasks: Sequence[str]) -> str:
+    does = f": {show.enumeration(tasks)}" if tasks else ""
+    return f"What this model can and cannot do{does}."
+
+
+def _with_baseline(headline: show.Headline, baselines: Baselines) -> show.Headline:
+    """The main metric of a task with the scores of its baselines in that metric."""
+    baseline = baselines.get(headline.subject)
+    if baseline is None or headline.metric.partition(",")[0] != baseline.metric:
+        return headline
+    return replace(headline, note=baseline.note)
+
+
+def _warnings(answers: Answers, baselines: Baselines) -> list[str]:
+    baseline = baselines.get(answers.task)
+    if baseline is None or baseline.metric != answers.metric:
+        return warnings_of(answers, majority=majority_accuracy(answers), linear=None)
+    return warnings_of(answers, majority=baseline.majority, linear=baseline.linear)
 
 
 def comparison_page(evaluations: Sequence[Evaluation], comparison: Comparison) -> Page:
     """Models side by side."""
     return Page(
-        title=f"Comparison of {enumeration(comparison.names)}",
+        title=f"Comparison of {show.enumeration(comparison.names)}",
         lead=(
             "Models side by side on the same rows. A difference is beyond chance if its interval "
             "excludes 0."
@@ -60,6 +103,7 @@ def comparison_page(evaluations: Sequence[Evaluation], comparison: Comparison) -
         headlines=[],
         findings=[],
         sections=comparison_sections(comparison),
+        verdict=verdict(comparison),
         missing=list(dict.fromkeys(file for each in evaluations for file in each.missing)),
     )
 

@@ -13,6 +13,7 @@ from tercet.evaluate.presentation import Table
 from tercet.evaluate.suites import SUITES
 from tercet.report.html import render_html
 from tercet.report.markdown import render_markdown
+from tercet.report.mistakes import MistakesFile, mistakes_file
 from tercet.report.page import Page, comparison_page, evaluation_page
 from tercet.report.training import read_run
 
@@ -47,6 +48,20 @@ class Report:
 
     def to_markdown(self) -> str:
         return render_markdown(self.page)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What is wrong with a model; comparisons have none."""
+        return self.page.warnings
+
+    @property
+    def verdict(self) -> str:
+        """Which model is better on what; empty for one model."""
+        return self.page.verdict
+
+    def mistakes(self) -> MistakesFile:
+        """All mistakes of all tasks, each by its most accurate mode."""
+        return mistakes_file(self.evaluations)
 
     def tables(self) -> list[tuple[str, Table]]:
         """The tables without sentences, with their titles, for a terminal."""

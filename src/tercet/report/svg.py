@@ -14,6 +14,9 @@ COLOURS = 6
 SPARSE = 300
 """A cloud of at most so many points has larger dots."""
 DOT = 3.2
+NAME_WIDTH, MOST_NAMES = 6.0, 190.0
+"""Of a letter of a line's name, and of all names at most."""
+LINE_HEIGHT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ class Plot:
         return names if len(names) > 1 or any("," in name for name in names) else []
 
     @property
+    def dotted(self) -> bool:
+        """Whether its series are dots without lines."""
+        return all(series.kind in ("dots", "rings") for series in self.chart.series)
+
+    @property
     def series(self) -> list[PlottedSeries]:
         return [self._plot(series, place) for place, series in enumerate(self.chart.series)]
 
@@ -136,7 +144,16 @@ class PlottedMap:
 
 
 def plot(chart: Chart | SentenceMap) -> Plot | PlottedMap:
-    return Plot(chart) if isinstance(chart, Chart) else PlottedMap(chart)
+    return Plot(chart, _frame(chart)) if isinstance(chart, Chart) else PlottedMap(chart)
+
+
+def _frame(chart: Chart) -> Frame:
+    """The usual frame; where lines have names, with room for these and as high as needed."""
+    if chart.y.names is None:
+        return Frame()
+    longest = max(map(len, chart.y.names), default=0)
+    left = min(max(20.0 + NAME_WIDTH * longest, 54.0), MOST_NAMES)
+    return Frame(left=left, height=max(120.0, 60.0 + LINE_HEIGHT * len(chart.y.names)))
 
 
 def to_svg(charts: Sequence[Chart], *, title: str, frames: Sequence[Frame]) -> str:

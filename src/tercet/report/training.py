@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,9 @@ from tercet.errors import TercetError
 from tercet.evaluate import presentation as show
 from tercet.evaluate.metrics import Values
 from tercet.evaluate.scoring import best_mode
+from tercet.files import read_json_object
 from tercet.recipe import Recipe
+from tercet.report.baselines import Baselines, read_baselines
 from tercet.specs import TaskSpec
 
 POINTS = 240
@@ -52,6 +54,8 @@ class RunHistory:
     losses, cosines: means of neighbouring steps
     scores: each task's metric on dev, and `score`, by which the best model is chosen
     forgetting: after each stage, or at points spread over a single stage
+    baselines: the scores of simple baselines, where they were measured
+    warnings: what the end of training warned of
     """
 
     name: str
@@ -62,6 +66,8 @@ class RunHistory:
     scores: dict[str, Curve]
     metrics: dict[str, str]
     forgetting: list[Moment]
+    baselines: Baselines = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 def run_of(source: str) -> Path | None:
@@ -93,7 +99,15 @@ def read_run(folder: Path) -> RunHistory:
         scores=_score_curves(scores, tasks),
         metrics={name: task.chosen_metric for name, task in tasks.items()},
         forgetting=_forgetting(scores, tasks),
+        baselines=read_baselines(folder),
+        warnings=_warnings(folder / "summary.json"),
     )
+
+
+def _warnings(summary: Path) -> list[str]:
+    """The sentences that a finished run's summary holds."""
+    found = read_json_object(summary).get("warnings", []) if summary.is_file() else []
+    return [str(sentence) for sentence in found]
 
 
 def _read_lines(file: Path) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
+from tercet.evaluate.per_class import class_scores
 from tercet.evaluate.suites.tasks.charts import task_charts
 from tercet.evaluate.suites.tasks.details import (
     by_length,
+    class_table,
     confusion,
-    label_scores,
-    label_table,
     mistake_rows,
     word_counts,
 )
@@ -62,9 +62,9 @@ def test_mistakes_come_most_confident_first(answers) -> None:
     sure = two_classes(answers, [1, 1, 0, 0], [0.1, 0.8, 0.6, 0.95], texts=texts)
     rows = [[cell.text for cell in row] for row in mistake_rows(sure)]
     assert rows == [
-        ["fourth", "task", "no", "yes", "95% confident"],
-        ["first", "task", "yes", "no", "90% confident"],
-        ["third", "task", "no", "yes", "60% confident"],
+        ["fourth", "task", "no", "yes", "", "95% confident"],
+        ["first", "task", "yes", "no", "", "90% confident"],
+        ["third", "task", "no", "yes", "", "60% confident"],
     ]
     assert [row[-1].sort for row in mistake_rows(sure)] == pytest.approx([0.95, 0.9, 0.6])
 
@@ -74,8 +74,8 @@ def test_mistakes_of_grades_are_the_furthest_off(answers) -> None:
     graded = answers("task", "bi", [0.0, 3.0, 5.0], [1.0, 3.0, 2.0], texts=texts)
     rows = [[cell.text for cell in row] for row in mistake_rows(graded)]
     assert rows == [
-        ["third", "task", "5.0", "2.0", "off by 3.0"],
-        ["first", "task", "0.0", "1.0", "off by 1.0"],
+        ["third", "task", "5.0", "2.0", "", "off by 3.0"],
+        ["first", "task", "0.0", "1.0", "", "off by 1.0"],
     ]
 
 
@@ -121,13 +121,13 @@ def test_every_label_is_scored_as_scikit_learn_does(answers, thresholds) -> None
     made = several_labels(answers, thresholds=thresholds)
     decided = (thresholds or 0.5) <= PROBABILITIES
     expected = metrics.precision_recall_fscore_support(SEVERAL, decided, zero_division=np.nan)
-    found = label_scores(made)
+    found = class_scores(made)
     for place, values in enumerate(zip(*expected, strict=True)):
         each = found[place]
         scores = [each.precision, each.recall, each.f1]
         assert scores == [None if np.isnan(x) else pytest.approx(x) for x in values[:3]]
         assert (each.support, each.predicted) == (values[3], decided[:, place].sum())
-    table = label_table(made)
+    table = class_table(made)
     assert [row[0].text for row in table.rows] == ["a", "b", "c"]
 
 
@@ -135,8 +135,8 @@ def test_rows_with_wrong_labels_are_mistakes(answers) -> None:
     rows = mistake_rows(several_labels(answers))
     shown = [[cell.text for cell in row] for row in rows]
     assert shown == [
-        ["three", "tags", "none", "b, c", "2 of 3 labels wrong"],
-        ["two words", "tags", "a, b", "b", "1 of 3 labels wrong"],
+        ["three", "tags", "none", "b, c", "", "2 of 3 labels wrong"],
+        ["two words", "tags", "a, b", "b", "", "1 of 3 labels wrong"],
     ]
 
 

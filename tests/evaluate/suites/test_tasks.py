@@ -191,3 +191,35 @@ def test_a_model_without_heads_has_nothing_to_measure(tiny_encoder, sample_data,
 
     with pytest.raises(TercetError, match="can only embed"):
         run(Tasks(), tercet.load(tiny_encoder), sample_data)
+
+
+def test_rows_keep_their_place_and_id(model, sample_data: Path, run) -> None:
+    result = run(Tasks(), model, sample_data, rows=20)
+    places = result.tasks["sentiment"].best.places
+    rows = read(sample_data, "ids-sst-dev.csv")[:20]
+    assert [places.name(row) for row in range(20)] == [row["id"] for row in rows]
+    assert places.lines.tolist() == list(range(2, 22))
+    assert {places.file(row) for row in range(20)} == {"ids-sst-dev.csv"}
+    shown = result.sections(Tasks)[-1].tables[0]
+    ids = {row["sentence"]: row["id"] for row in rows}
+    mistakes = [row for row in shown.rows if row[1].text == "sentiment"]
+    assert mistakes
+    assert all(ids[row[0].text] == row[4].text for row in mistakes)
+
+
+def test_without_ids_rows_have_a_file_and_line(model, sample_data: Path, tmp_path, run) -> None:
+    lines = (sample_data / "ids-sst-dev.csv").read_text("utf-8").splitlines()
+    place = lines[0].split("\t").index("id")
+    cells = [line.split("\t") for line in lines]
+    text = "\n".join("\t".join(row[:place] + row[place + 1 :]) for row in cells)
+    (tmp_path / "ids-sst-dev.csv").write_text(text + "\n", "utf-8")
+    places = run(Tasks(), model, tmp_path, rows=5).tasks["sentiment"].best.places
+    assert places.name(3) == "ids-sst-dev.csv line 5"
+
+
+def test_every_classifier_has_a_table_of_its_classes(model, sample_data: Path, run) -> None:
+    section = run(Tasks(), model, sample_data).sections(Tasks)[0]
+    tables = {part.title: part.tables for part in section.parts}
+    assert [len(each) for each in tables.values()] == [1, 1, 0]
+    assert [row[0].text for row in tables["paraphrase"][0].rows] == ["different", "paraphrase"]
+    assert tables["sentiment"][0].columns[:5] == ["Class", "Precision", "Recall", "F1", "Support"]

@@ -111,3 +111,15 @@ for (const map of document.querySelectorAll("figure.map")) {
   walk.addEventListener("focus", () => show(Number(walk.value)));
   walk.closest("p").hidden = dots.length === 0;
 }
+
+function markEdges(box) {
+  const hidden = box.scrollWidth - box.clientWidth;
+  box.classList.toggle("before", box.scrollLeft > 1);
+  box.classList.toggle("after", box.scrollLeft < hidden - 1);
+}
+
+const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => markEdges(target)));
+for (const box of document.querySelectorAll(".scroll, nav ul")) {
+  box.addEventListener("scroll", () => markEdges(box), { passive: true });
+  sizes.observe(box);
+}

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, RootModel
 
 import tercet
-from tercet.model import Floats
+from tercet.model import Floats, Model
 from tercet.search.rerank import pair_scores, ranking_task
 from tercet.serve.exchange import (
     answer,
@@ -25,6 +25,7 @@ from tercet.serve.exchange import (
 from tercet.serve.fields import ForeignBody, Texts, TextsOrIds, Truncate, Whole
 from tercet.serve.forms import search
 from tercet.serve.service import InputOptions, Service
+from tercet.specs import TaskSpec
 
 router = APIRouter(tags=["text-embeddings-inference"])
 
@@ -133,16 +134,7 @@ async def info(request: Request) -> Response:
 def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
     """The fields of text-embeddings-inference, and Tercet's own."""
     model, limits = service.model, service.limits
-    tasks = {
-        name: {
-            "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
-            "modes": list(task.predicting_modes),
-            "labels": task.labels,
-            "multi_label": task.multi_label,
-            "range": task.range,
-        }
-        for name, task in model.tasks.items()
-    }
+    tasks = {name: _about_task(model, name, task) for name, task in model.tasks.items()}
     return {
         "model_id": model.name,
         "model_sha": None,
@@ -167,6 +159,19 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
             "limits": asdict(limits),
             "index": index,
         },
+    }
+
+
+def _about_task(model: Model, name: str, task: TaskSpec) -> dict[str, Any]:
+    """What the page shows of a task."""
+    return {
+        "inputs": "texts" if model.resolve_mode(name) == "single" else "pairs",
+        "modes": list(task.predicting_modes),
+        "labels": task.labels,
+        "range": task.range,
+        "multi_label": task.multi_label,
+        "thresholds": (model.info.thresholds or {}).get(name),
+        "examples": (model.info.examples or {}).get(name, []),
     }
 
 

@@ -1,15 +1,17 @@
 // Tab: a list as a sortable table, its closest pairs, and a map.
 
-import { likeliest } from "./bars.js";
+import { labelSet, likeliest } from "./bars.js";
 import { download, toCsv } from "./csv.js";
+import { decide } from "./decision.js";
 import { find, make } from "./dom.js";
-import { count, decimal, percent, title } from "./format.js";
+import { count, decimal, percent } from "./format.js";
 import { startJob } from "./job.js";
 import { linesOf } from "./lines.js";
 import { sentenceMap } from "./map.js";
 import { sortableTable } from "./table.js";
 import { neighbours, plane } from "./vectors.js";
 import { Refused } from "./server.js";
+import { isOrdered, taskTitle } from "./wording.js";
 
 const MOST = 2000;
 const PAIRS = 10;
@@ -51,17 +53,22 @@ function tablePart(rows, texts, tasks, tell) {
   return make("section", {}, heading, table.element);
 }
 
-/** Classes sort by their order, then by probability. */
-function taskColumn({ name, labels }, task) {
-  const column = { title: title(name), number: true };
-  if (!labels) return { ...column, value: ({ found }) => found[task], show: ({ found }) => decimal(found[task]) };
-  const sure = ({ found }) => Math.max(...found[task]);
+/** Classes sort by their order, then by probability; sets of labels by their names. */
+function taskColumn(task, place) {
+  const { labels, multi_label: several } = task;
+  const heading = taskTitle(task);
+  const found = (row) => row.found[place];
+  if (!labels) return { title: heading, number: true, value: found, show: (row) => decimal(found(row)) };
+  if (several) {
+    const names = (row) => labelSet(labels, decide(task, found(row)));
+    return { title: heading, value: names, show: names };
+  }
+  const sure = (row) => Math.max(...found(row));
   return {
-    title: title(name),
+    title: heading,
     first: "descending",
-    value: (row) => likeliest(row.found[task]) + sure(row),
-    show: (row) =>
-      make("span", {}, labels[likeliest(row.found[task])], make("span", { class: "note" }, percent(sure(row)))),
+    value: (row) => likeliest(found(row)) + sure(row),
+    show: (row) => make("span", {}, labels[likeliest(found(row))], make("span", { class: "note" }, percent(sure(row)))),
   };
 }
 
@@ -81,11 +88,16 @@ function figure(value) {
 }
 
 function csvOf(rows, texts, tasks) {
-  const header = tasks.flatMap(({ name, labels }) => (labels ? [name, `${name} probability`] : [name]));
+  const header = tasks.flatMap(({ name, labels, multi_label: several }) => {
+    if (several) return [name, ...labels.map((label) => `${name} ${label} probability`)];
+    return labels ? [name, `${name} probability`] : [name];
+  });
   const predicted = ({ found }) =>
-    tasks.flatMap(({ labels }, task) =>
-      labels ? [labels[likeliest(found[task])], figure(Math.max(...found[task]))] : [figure(found[task])],
-    );
+    tasks.flatMap((task, place) => {
+      const { labels, multi_label: several } = task;
+      if (several) return [labelSet(labels, decide(task, found[place])), ...found[place].map(figure)];
+      return labels ? [labels[likeliest(found[place])], figure(Math.max(...found[place]))] : [figure(found[place])];
+    });
   const near = ({ nearest: { place, cosine } }) => (place < 0 ? ["", "", ""] : [place + 1, texts[place], figure(cosine)]);
   return toCsv(
     ["line", "sentence", ...header, "nearest line", "nearest sentence", "cosine"],
@@ -110,7 +122,7 @@ function pairsPart(closest, texts) {
 }
 
 function mapPart(rows, vectors, tasks) {
-  const task = tasks.findIndex(({ labels }) => labels);
+  const task = tasks.findIndex(({ labels, multi_label: several }) => labels && !several);
   const labels = task < 0 ? [] : tasks[task].labels;
   const { places, shares } = plane(vectors);
   const points = rows.map(({ number, text, found }, place) => {
@@ -118,5 +130,5 @@ function mapPart(rows, vectors, tasks) {
     const note = `line ${number}${task < 0 ? "" : `, ${labels[group]}`}`;
     return { text, note, group, place: places[place] };
   });
-  return make("section", {}, make("h3", {}, "Map"), sentenceMap({ points, groups: labels, shares }));
+  return make("section", {}, make("h3", {}, "Map"), sentenceMap({ points, groups: labels, shares, ordered: isOrdered(tasks[task]) }));
 }

@@ -20,12 +20,13 @@ const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [1, 1], ArrowDo
 
 /**
  * points: [{ text, note, place: [x, y], group }], group a number into groups
- * groups: the names of classes, in their order
+ * groups: the names of classes
+ * ordered: whether classes go from one end to another
  */
-export function sentenceMap({ points, groups, shares }) {
+export function sentenceMap({ points, groups, shares, ordered }) {
   const line = make("p", { class: "pointed" }, "Point at a mark, or use the arrow keys, to read its sentence.");
   const spots = fit(points.map(({ place }) => place));
-  const marks = points.map((point, number) => pointMark(point, spots[number], groups.length));
+  const marks = points.map((point, number) => pointMark(point, spots[number], { groups: groups.length, ordered }));
   // Drawn last, so that no other mark covers it.
   const ring = makeSvg("circle", { class: "ring", r: 10, "aria-hidden": "true" });
   const plane = makeSvg(
@@ -57,12 +58,12 @@ export function sentenceMap({ points, groups, shares }) {
     { class: "map" },
     make("div", { class: "plane" }, plane),
     line,
-    ...legend(groups),
+    ...legend(groups, ordered),
     make("figcaption", {}, `Principal components of the vectors. ${held}`),
   );
 }
 
-function pointMark({ text, note, group }, [x, y], groups) {
+function pointMark({ text, note, group }, [x, y], { groups, ordered }) {
   return makeSvg(
     "g",
     {
@@ -72,13 +73,18 @@ function pointMark({ text, note, group }, [x, y], groups) {
       role: "img",
       "aria-label": note ? `${text} (${note})` : text,
     },
-    shapeOf(group, groups),
+    shapeOf(group, groups, ordered),
   );
 }
 
-/** One shape per class; colours go from the first class over grey to the last. */
-function shapeOf(group, groups) {
+/** One shape per class; colours of ordered classes go from the first over grey to the last. */
+function shapeOf(group, groups, ordered) {
   const shape = makeSvg("path", { d: SHAPES[group % SHAPES.length] });
+  if (!ordered) {
+    shape.style.setProperty("--end", `var(--g${group % SHAPES.length})`);
+    shape.style.setProperty("--far", "100%");
+    return shape;
+  }
   const far = groups > 1 ? (2 * group) / (groups - 1) - 1 : 1;
   shape.style.setProperty("--end", far < 0 ? "var(--against)" : "var(--accent)");
   shape.style.setProperty("--far", `${Math.round(100 * Math.abs(far))}%`);
@@ -128,10 +134,10 @@ function ends(order, key) {
   return { Home: order[0][0], End: order[0].at(-1) }[key];
 }
 
-function legend(groups) {
+function legend(groups, ordered) {
   if (groups.length === 0) return [];
   const items = groups.map((name, group) => {
-    const shape = shapeOf(group, groups.length);
+    const shape = shapeOf(group, groups.length, ordered);
     return make("li", {}, makeSvg("svg", { viewBox: "-9 -9 18 18", "aria-hidden": "true" }, shape), name);
   });
   return [make("ul", { class: "legend", "aria-label": "Marks" }, ...items)];

@@ -1,10 +1,11 @@
 // Tab: two sentences, by both modes.
 
 import { find, make } from "./dom.js";
-import { decimal, title } from "./format.js";
+import { decimal } from "./format.js";
 import { startJob } from "./job.js";
 import { Prediction } from "./prediction.js";
 import { dot } from "./vectors.js";
+import { taskTitle } from "./wording.js";
 
 const MODES = { bi: "vectors compared", cross: "both read together" };
 
@@ -21,7 +22,7 @@ export function startPair(panel, server, tasks) {
     }
     const rows = [];
     for (const task of tasks) {
-      rows.push(make("h3", {}, title(task.name)), await inEveryMode(task, pair, { server, watch }));
+      rows.push(make("h3", {}, taskTitle(task)), await inEveryMode(task, pair, { server, watch }));
       results.replaceChildren(...rows);
     }
     rows.push(...(await cosine(pair, { server, watch })));
@@ -33,7 +34,7 @@ export function startPair(panel, server, tasks) {
 async function inEveryMode(task, pair, { server, watch }) {
   const cells = [];
   for (const mode of task.modes) {
-    const prediction = new Prediction(task, pair);
+    const prediction = new Prediction(task, pair, mode);
     const [found, ...without] = await server.predict(task, [pair, ...prediction.inputs()], { mode, watch });
     const heading = make("h4", {}, mode, make("span", {}, `: ${MODES[mode]}`));
     cells.push(make("div", { class: "mode" }, heading, ...prediction.show(found)));

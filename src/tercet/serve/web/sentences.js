@@ -1,11 +1,12 @@
 // Tab: sentences, their predictions, and the words that support them.
 
 import { find, make } from "./dom.js";
-import { count, title } from "./format.js";
+import { count } from "./format.js";
 import { startJob } from "./job.js";
 import { linesOf } from "./lines.js";
 import { Prediction } from "./prediction.js";
 import { Refused } from "./server.js";
+import { taskTitle } from "./wording.js";
 
 const MOST = 100;
 
@@ -18,10 +19,10 @@ export function startSentences(panel, server, tasks) {
     if (texts.length > MOST) throw new Refused(`This tab reads up to ${MOST} lines; for ${texts.length}, use List.`);
     const answers = texts.map(() => make("article", { class: "answer" }));
     for (const task of tasks) await predict(task, texts, { server, watch, draw });
-    return `${count(texts.length, "sentence")} classified.`;
+    return `${count(texts.length, "sentence")} ${tasks.some(({ labels }) => labels) ? "classified" : "graded"}.`;
 
     function draw(task, place, elements) {
-      const heading = tasks.length > 1 ? [make("h3", {}, title(task.name))] : [];
+      const heading = tasks.length > 1 ? [make("h3", {}, taskTitle(task))] : [];
       answers[place].append(...heading, ...elements);
       results.replaceChildren(...answers);
     }

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
+from tercet.data.files import unit_of
 from tercet.data.layouts import has_dev
+from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
 from tercet.evaluate import presentation as show
-from tercet.evaluate.answers import Answers
+from tercet.evaluate.answers import Answers, RowPlaces
 from tercet.evaluate.bootstrap import estimates
 from tercet.evaluate.calibration import class_probabilities, measure_calibration
 from tercet.evaluate.metrics import Estimate, Values
@@ -21,7 +23,7 @@ from tercet.evaluate.scaling import judged_rows
 from tercet.evaluate.scoring import measured, metrics_of, overall_of
 from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluate.suites.tasks.charts import task_charts
-from tercet.evaluate.suites.tasks.details import confusion, label_table, mistake_rows
+from tercet.evaluate.suites.tasks.details import class_table, confusion, mistake_rows
 from tercet.evaluate.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
 from tercet.specs import Mode, TaskSpec
@@ -127,7 +129,7 @@ class TasksResult(SuiteResult):
                     for each in task.modes.values()
                     if each.classes and not each.several
                 ],
-                tables=[label_table(each) for each in task.modes.values() if each.several],
+                tables=[class_table(each) for each in task.modes.values() if each.classes],
                 charts=task_charts(list(task.modes.values())),
             )
             for name, task in self.tasks.items()
@@ -181,7 +183,7 @@ class TasksResult(SuiteResult):
         """The worst mistakes of each task's most accurate mode."""
         return show.Table(
             caption="The worst mistakes of each task",
-            columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
+            columns=["Sentence", "Task", "Expected", "Predicted", "Row", "How wrong"],
             rows=show.interleave(mistake_rows(answers) for answers in self.answers()),
             filters=["Task", "Expected", "Predicted"],
         )
@@ -232,6 +234,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     assert examples.labels is not None
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
+    places = _places(spec, examples, len(labels))
     scalings = (context.model.info.scalings or {}).get(name, {})
     thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
@@ -260,8 +263,21 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             unclipped=values if spec.labels is None and values is not predicted else None,
             texts=texts,
             calibration=calibration,
+            range=spec.range,
+            places=places,
         )
     return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
+
+
+def _places(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
+    """Where the first rows of a split come from."""
+    return RowPlaces(
+        files=[path.name for path in examples.files],
+        units=[unit_of(path) for path in examples.files],
+        sources=examples.sources[:count],
+        lines=examples.lines[:count],
+        ids=read_row_ids(examples, spec.data)[:count],
+    )
 
 
 def _describe_rows(task: TaskResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tercet.evaluate.answers import Answers
 from tercet.evaluate.bootstrap import interval
 from tercet.evaluate.metrics import Bounds, measure
+from tercet.evaluate.per_class import class_scores, severity
 from tercet.evaluate.presentation import Cell, Table, count, number, sentence_cell
 
 Ints = NDArray[np.int64]
@@ -33,13 +34,28 @@ def confusion(answers: Answers) -> Ints:
     return counts
 
 
+def class_table(answers: Answers) -> Table:
+    """Precision, recall, F1 and support of each class."""
+    return Table(
+        caption=f"Mode {answers.mode}: precision, recall and F1 of each class; support is the "
+        "number of its rows",
+        columns=["Class", "Precision", "Recall", "F1", "Support", "Predicted"],
+        rows=[
+            [
+                Cell(each.name),
+                *map(number, (each.precision, each.recall, each.f1)),
+                count(each.support),
+                count(each.predicted),
+            ]
+            for each in class_scores(answers)
+        ],
+    )
+
+
 def mistake_rows(answers: Answers) -> list[list[Cell]]:
-    """The wrong classes with the highest confidence, the grades furthest off, or the rows with most
-    wrong labels, worst first."""
-    predicted, errors = answers.predicted, answers.errors
-    by_error = answers.classes is None or answers.several
-    weights = errors if by_error else answers.predictions.max(axis=1)
-    wrong = np.flatnonzero(errors)
+    """The wrong classes with the highest confidence, or the grades furthest off, worst first."""
+    predicted, weights, how_wrong = answers.predicted, severity(answers), _how_wrong(answers)
+    wrong = np.flatnonzero(weights > 0.0)
     worst = wrong[np.argsort(-weights[wrong], kind="stable")][:MISTAKES]
     return [
         [
@@ -47,71 +63,20 @@ def mistake_rows(answers: Answers) -> list[list[Cell]]:
             Cell(answers.task),
             Cell(answers.name(answers.labels[row])),
             Cell(answers.name(predicted[row])),
-            Cell(_how_wrong(answers, weight), float(weight)),
+            Cell("" if answers.places is None else answers.places.name(row)),
+            Cell(how_wrong(weight), float(weight)),
         ]
         for row, weight in zip(worst.tolist(), weights[worst], strict=True)
     ]
 
 
-def _how_wrong(answers: Answers, weight: float) -> str:
+def _how_wrong(answers: Answers) -> Callable[[float], str]:
+    """How the severity of a mistake is written."""
     if answers.classes is None:
-        return f"off by {weight:.1f}"
+        return "off by {:.1f}".format
     if answers.several:
-        return f"{weight:.0f} of {len(answers.classes)} labels wrong"
-    return f"{weight:.0%} confident"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelScores:
-    """One label of a task whose rows have several; None where a value is undefined.
-
-    support: rows that have it
-    predicted: rows that are predicted to have it
-    """
-
-    name: str
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    support: int
-    predicted: int
-
-
-def label_scores(answers: Answers) -> list[LabelScores]:
-    """Every label of a task whose rows have several."""
-    predicted = answers.predicted
-    right = (answers.labels * predicted).sum(axis=0)
-    given, expected = predicted.sum(axis=0), answers.labels.sum(axis=0)
-    return [
-        LabelScores(
-            name=name,
-            precision=_ratio(right[place], given[place]),
-            recall=_ratio(right[place], expected[place]),
-            f1=_ratio(2.0 * right[place], given[place] + expected[place]),
-            support=int(expected[place]),
-            predicted=int(given[place]),
-        )
-        for place, name in enumerate(answers.classes or ())
-    ]
-
-
-def label_table(answers: Answers) -> Table:
-    return Table(
-        caption=f"Every label of {answers.task}, mode {answers.mode}",
-        columns=["Label", "Precision", "Recall", "F1", "Rows", "Predicted"],
-        rows=[
-            [
-                Cell(each.name),
-                *map(number, (each.precision, each.recall, each.f1)),
-                *map(count, (each.support, each.predicted)),
-            ]
-            for each in label_scores(answers)
-        ],
-    )
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return float(part / whole) if whole else None
+        return f"{{:.0f}} of {len(answers.classes)} labels wrong".format
+    return "{:.0%} confident".format
 
 
 @dataclass(frozen=True, slots=True)

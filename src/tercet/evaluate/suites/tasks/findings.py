@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.evaluate.answers import Answers
+from tercet.evaluate.per_class import class_scores
 from tercet.evaluate.presentation import enumeration
-from tercet.evaluate.suites.tasks.details import confusion, label_scores
+from tercet.evaluate.suites.tasks.details import confusion
 
 CALIBRATED = 0.02
 """The largest distance of mean confidence from accuracy that counts as calibrated."""
@@ -37,7 +38,7 @@ def _several(answers: Answers) -> Iterator[str]:
     """Of a task whose rows have several labels."""
     right = float((answers.errors == 0.0).mean())
     yield f"All labels of a row are right for {right:.0%} of the rows."
-    labels = label_scores(answers)
+    labels = class_scores(answers)
     scored = [each for each in labels if each.support and each.predicted]
     if len(scored) > 1:
         best, worst = (pick(scored, key=lambda each: each.f1 or 0.0) for pick in (max, min))
