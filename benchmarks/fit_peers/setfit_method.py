@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fit_peers.cells import Kind
+from datasets import Dataset
+from setfit import SetFitModel, Trainer, TrainingArguments
+
 from fit_peers.jobs import Predict, Task
 
-# It classifies single texts; pairs and grades are not among its tasks.
-KINDS: tuple[Kind, ...] = ("texts",)
 # 20 is the R of its paper. The default, None, takes all pairs of rows: 180,000 of 600 rows.
 SETTINGS = {"num_iterations": 20, "batch_size": 16, "num_epochs": 1}
 
 
 def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
-    from datasets import Dataset
-    from setfit import SetFitModel, Trainer, TrainingArguments
-
     device = task.setting.device
     classes = sorted({label for _, label in task.rows})
     rows = Dataset.from_dict(
