@@ -1,0 +1,1 @@
+"""What benchmarks/fit.py measures: cells, draws, one module per method, the table."""

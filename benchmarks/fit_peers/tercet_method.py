@@ -1,0 +1,33 @@
+"""tercet.fit, as a user calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tercet
+from fit_peers.jobs import Predict, Task
+
+# The package imports its parts when they are first used: here, before the clock starts.
+train = tercet.fit
+
+
+def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
+    setting = task.setting
+    name = "task"
+    result = train(
+        {name: task.file},
+        encoder=setting.encoder,
+        seed=task.seed,
+        out=task.scratch / "run",
+        minutes=setting.minutes,
+        device=setting.device,
+    )
+
+    def predict(inputs: list[tuple[str, ...]]) -> list[str] | list[float]:
+        texts = [row[0] for row in inputs] if task.kind == "texts" else inputs
+        answers = result.model.predictions(name, texts)
+        if task.kind == "grades":
+            return [float(answer) for answer in answers]
+        return [answer.name for answer in answers]
+
+    return predict, {"minutes": setting.minutes}
