@@ -16,11 +16,11 @@ from sklearn.metrics import f1_score
 
 import tercet as package
 from tercet.errors import TercetError
-from tercet.evaluate.scaling import calibrate
+from tercet.evaluation.scaling import calibrate
 from tercet.model import LabelSet, Model, Prediction
 from tercet.recipe import Recipe
-from tercet.train.listener import Silent
-from tercet.train.run import train_recipe
+from tercet.training.listener import Silent
+from tercet.training.run import train_recipe
 
 TAGS = {"cinema": "film", "music": "guitar", "weather": "rain"}
 FILLERS = ["the", "a", "how", "is", "it", "long", "good", "of", "dull", "plot"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tercet.data.spreadsheet import neutralised
-from tercet.evaluate.answers import RowPlaces
-from tercet.evaluate.per_class import severity
-from tercet.evaluate.suites.tasks import TasksResult
+from tercet.evaluation.answers import RowPlaces
+from tercet.evaluation.per_class import severity
+from tercet.evaluation.suites.tasks import TasksResult
 from tercet.report.report import Report
 
 

@@ -13,12 +13,12 @@ import typer
 from tercet.cli.console import print_message, print_table, progress
 from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation.suites import SUITES
 from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
-    from tercet.evaluate.evaluation import Evaluation
+    from tercet.evaluation.evaluation import Evaluation
     from tercet.report.report import Report
 
 ALL = "all"
@@ -116,7 +116,7 @@ def _suites(names: Sequence[str]) -> list[str]:
 def _measure(
     sources: Sequence[str | None], data: Path, suites: list[str], rows: int | None
 ) -> list[Evaluation]:
-    from tercet.evaluate.evaluation import evaluate
+    from tercet.evaluation.evaluation import evaluate
     from tercet.model import load
 
     # All are loaded first: a wrong name is reported before minutes of measuring.

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tercet.errors import TercetError
-from tercet.evaluate import presentation as show
-from tercet.evaluate.answers import Answers
+from tercet.evaluation import presentation as show
+from tercet.evaluation.answers import Answers
 from tercet.files import read_json_object
 
 BASELINES_FILE = "baselines.json"

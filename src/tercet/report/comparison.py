@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tercet.evaluate import presentation as show
-from tercet.evaluate.compare import Comparison, Difference, Disagreement, MetricComparison
-from tercet.evaluate.metrics import Bounds
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation import presentation as show
+from tercet.evaluation.compare import Comparison, Difference, Disagreement, MetricComparison
+from tercet.evaluation.metrics import Bounds
+from tercet.evaluation.suites import SUITES
 
 
 def verdict(comparison: Comparison) -> str:

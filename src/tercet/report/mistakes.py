@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tercet.data.spreadsheet import neutralised
-from tercet.evaluate.answers import Answers
-from tercet.evaluate.compare import names_of
-from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.per_class import severity
+from tercet.evaluation.answers import Answers
+from tercet.evaluation.compare import names_of
+from tercet.evaluation.evaluation import Evaluation
+from tercet.evaluation.per_class import severity
 
 GRADE_SHARE = 0.1
 """A grade that is off by this share of its range or more is a mistake."""

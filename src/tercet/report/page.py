@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tercet.evaluate import presentation as show
-from tercet.evaluate.answers import Answers
-from tercet.evaluate.compare import Comparison
-from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.per_class import majority_accuracy
-from tercet.evaluate.suite import Missing
-from tercet.evaluate.suites import SUITES
-from tercet.evaluate.warnings import warnings_of
+from tercet.evaluation import presentation as show
+from tercet.evaluation.answers import Answers
+from tercet.evaluation.compare import Comparison
+from tercet.evaluation.evaluation import Evaluation
+from tercet.evaluation.per_class import majority_accuracy
+from tercet.evaluation.suite import Missing
+from tercet.evaluation.suites import SUITES
+from tercet.evaluation.warnings import warnings_of
 from tercet.report.baselines import Baselines, baselines_table
 from tercet.report.comparison import comparison_sections, verdict
 from tercet.report.training import RunHistory, training_section

@@ -1,0 +1,213 @@
+"""What a run has before its first step: the network, the rows that train and the dev rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from tercet import weights
+from tercet.data.examples import Examples, describe_skipped, read_once
+from tercet.data.layouts import Split, has_dev
+from tercet.data.table import TaskTable, load_table
+from tercet.errors import TercetError
+from tercet.folders.model_card import side_cost
+from tercet.infer.engine import Engine
+from tercet.model import find_folder
+from tercet.network.network import Network
+from tercet.nn.fingerprint import fingerprint
+from tercet.nn.folder import load_encoder
+from tercet.recipe import Recipe
+from tercet.specs import EvaluationSpec, StageSpec
+from tercet.text.tokenizer import Tokenizer
+from tercet.training.distributed import World
+from tercet.training.finished import Finished, build_onto
+from tercet.training.head_loss import Targets
+from tercet.training.listener import Listener
+from tercet.training.losses import Losses, prior_shifts, weights_of_classes
+from tercet.training.masking import Masking
+from tercet.training.parts import choose_trainable
+from tercet.training.surgery import GradientSurgery
+from tercet.training.training_rows import TrainingRows
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A recipe's network and data.
+
+    tables: the rows that train, of each task that trains
+    targets: of tasks with a teacher, what it gives for these rows
+    dev: the dev rows of each task that is scored; on the main process only
+    weights: the name of the encoder and the fingerprint of its weights
+    finished: the model that the recipe's tasks are added to, if any
+    """
+
+    recipe: Recipe
+    network: Network
+    tokenizer: Tokenizer
+    tables: Mapping[str, TaskTable]
+    targets: Mapping[str, Targets]
+    dev: Mapping[str, TaskTable]
+    weights: str
+    finished: Finished | None = None
+
+    def losses(self, world: World) -> Losses:
+        recipe = self.recipe
+        return Losses(
+            network=self.network,
+            tasks=recipe.tasks,
+            tables=self.tables,
+            template=self.tokenizer.template,
+            max_tokens=recipe.encoder.max_tokens,
+            world=world,
+            masking=self._masking(),
+            targets=self.targets,
+            shifts=prior_shifts(recipe.tasks, self.tables),
+            class_weights=weights_of_classes(recipe.tasks, self.tables, world.device),
+            widths=recipe.encoder.widths or (),
+        )
+
+    def _masking(self) -> Masking | None:
+        if not self.network.masked_objectives:
+            return None
+        if self.tokenizer.mask_id is None:
+            raise TercetError(
+                f"objective `masked-language-model`: the tokenizer of {self.recipe.encoder.name} "
+                "has no mask token."
+            )
+        return Masking(
+            mask_id=self.tokenizer.mask_id,
+            special_ids=self.tokenizer.special_ids,
+            vocabulary=self.network.encoder.config.vocabulary,
+        )
+
+
+def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> Prepared:
+    """Load the encoder, build the network, read the data and query teachers."""
+    read = read_once(recipe.tasks, data)
+    load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
+    with world.all_or_none():
+        network, tokenizer, finished = _build(recipe)
+        name = f"{recipe.encoder.name} {_identify(recipe, network)}"
+        network.to(world.device)
+        if finished is not None and (kept := ", ".join(finished.info.tasks)):
+            listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
+        for task in network.sides:
+            listener.say(side_cost(task))
+        tables = load("train", tokenizer)
+        dev = load("dev", tokenizer) if world.is_main else {}
+        _check_stages(recipe, network)
+    bf16 = world.device.type == "cuda"
+    engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
+    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener)
+    targets: dict[str, Targets] = {}
+    # The other processes find in the cache what the main process has made.
+    for is_main in (True, False):
+        with world.all_or_none():
+            if world.is_main == is_main:
+                tables, targets = rows.choose(tables)
+    return Prepared(recipe, network, tokenizer, tables, targets, dev, name, finished)
+
+
+def _identify(recipe: Recipe, network: Network) -> str:
+    """The fingerprint of the encoder's weights, which must be those of its name."""
+    identity = fingerprint(network.encoder)
+    weights.check_known(recipe.encoder.name, fingerprint=identity)
+    return identity
+
+
+def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
+    """The network and its tokenizer, and the model that the recipe's tasks are added to."""
+    if recipe.onto is not None:
+        return build_onto(recipe)
+    spec = recipe.encoder
+    folder, _ = find_folder(spec.name)
+    tokenizer = Tokenizer.load(folder)
+    encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
+    tokenizer.check_fits(encoder.config.vocabulary)
+    if spec.max_tokens > encoder.config.max_tokens:
+        raise TercetError(
+            f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "
+            f"{encoder.config.max_tokens} at most."
+        )
+    if spec.widths is not None and spec.widths[-1] >= encoder.config.width:
+        raise TercetError(
+            f"`encoder.widths` has {spec.widths[-1]}, but vectors of {spec.name} are only "
+            f"{encoder.config.width} wide."
+        )
+    if spec.pooling == "pooler" and encoder.pooler is None:
+        raise TercetError(
+            f"`encoder.pooling` is pooler, but {spec.name} has no pooler; use mean or cls."
+        )
+    torch.manual_seed(recipe.seed)
+    network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks)
+    return network, tokenizer, None
+
+
+def _check_stages(recipe: Recipe, network: Network) -> None:
+    """Raise what would stop a later stage before anything is written."""
+    for stage in recipe.stages:
+        _check_scored(recipe, stage)
+        choose_trainable(network, stage, tasks=recipe.stage_tasks(stage))
+        if stage.surgery is not None:
+            GradientSurgery(stage.surgery)
+
+
+def scored_tasks(recipe: Recipe, evaluation: EvaluationSpec) -> list[str]:
+    """Names of the tasks that are scored and have dev rows."""
+    return [name for name in recipe.scored_tasks(evaluation) if has_dev(recipe.tasks[name].data)]
+
+
+def _check_scored(recipe: Recipe, stage: StageSpec) -> None:
+    """Raise if the recipe names a task that cannot be scored, for lack of dev rows."""
+    evaluation = recipe.evaluation_of(stage)
+    named = dict.fromkeys(evaluation.tasks or (), "evaluation.tasks")
+    if "." in evaluation.score:
+        named[evaluation.score.partition(".")[0]] = "evaluation.score"
+    if stage.schedule.after_score is not None:
+        named |= dict.fromkeys(recipe.stage_tasks(stage), f"schedule `{stage.schedule.kind}`")
+    for task, key in named.items():
+        if not has_dev(recipe.tasks[task].data):
+            raise TercetError(
+                f"{key} needs dev rows of task `{task}`; name files with `data.dev`, or set a "
+                "share such as `dev = 0.15`."
+            )
+
+
+def _load_tables(
+    recipe: Recipe,
+    split: Split,
+    tokenizer: Tokenizer,
+    *,
+    data: Path,
+    read: Callable[[str, Split], Examples],
+    listener: Listener,
+) -> dict[str, TaskTable]:
+    """The tables of all tasks that train, or of all that are scored."""
+    limit = recipe.encoder.max_tokens
+    names: set[str] = set()
+    for stage in recipe.stages:
+        scored = recipe.scored_tasks(recipe.evaluation_of(stage))
+        names |= set(recipe.stage_tasks(stage) if split == "train" else scored)
+    tables = {}
+    for name, task in recipe.tasks.items():
+        if name in names and split == "dev" and not has_dev(task.data):
+            listener.say(f"{name} has no dev rows and is not scored; `data.dev` names them.")
+        elif name in names:
+            table = load_table(
+                task, split, data, tokenizer, limit=limit, read=partial(read, name, split)
+            )
+            listener.say(_describe_table(name, split, table, limit=limit))
+            tables[name] = table
+    return tables
+
+
+def _describe_table(name: str, split: str, table: TaskTable, *, limit: int) -> str:
+    cut = sum(int((column.lengths > limit).sum()) for column in table.columns)
+    notes = [f"{name} {split}: {len(table):,} rows"]
+    notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
+    further = f" {describe_skipped(table.skipped)} {table.remark}"
+    return f"{'; '.join(notes)}.{further.rstrip()}"
