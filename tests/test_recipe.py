@@ -271,7 +271,10 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
         ("stages.0.optimiser.lr=inf", "`stages.0.optimiser.lr` is Infinity"),
         ("stages=[]", "`stages` is []"),
         ("tasks.sentiment.single.head.kind=mlq", "mlp, features, cosine"),
-        ("stages.0={epochs=1, steps=5}", "`stages.0`: needs exactly one of `epochs` and `steps`"),
+        (
+            "stages.0={epochs=1, steps=5}",
+            "`stages.0`: needs exactly one of `epochs`, `steps` and `solve`",
+        ),
         ("stages.1.schedule.kind=random", '`surgery` needs `schedule.kind` = "together"'),
         ("stages.0.surgery=upgrad", '`surgery` needs `schedule.kind` = "together"'),
         ("stages.0.schedule.weights={contrast=1}", "no meaning for kind `round-robin`"),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tercet.heads import onnx
 from tercet.heads.mlp import MlpHead
 from tercet.heads.shared import SharedForward, SharedGraph, identity
-from tercet.nn.cosine import cosine
+from tercet.nn.cosine import cosine, unit
 from tercet.specs.heads import FeatureHeadSpec
 
 FEATURES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -33,19 +33,46 @@ ONNX_FEATURES: dict[str, Callable[[onnx.Graph, str, str], str]] = {
 
 
 class FeatureHead(nn.Module):
-    def __init__(self, *, width: int, features: Sequence[str], **options: Any) -> None:
+    def __init__(
+        self, *, width: int, features: Sequence[str], normalise: bool = False, **options: Any
+    ) -> None:
         """options: those of `MlpHead`"""
         super().__init__()
         self.features = list(features)
+        self.width = width
+        self.normalise = normalise
         spec = FeatureHeadSpec.model_validate({"features": self.features})
         self.mlp = MlpHead(width=spec.input_width(width), **options)
 
     def forward(self, u: Tensor, v: Tensor, shared: SharedForward = identity) -> Tensor:
         """u [n, width], v [n, width] -> [n, outputs]"""
-        features = torch.cat([FEATURES[name](u, v) for name in self.features], dim=-1)
-        outputs: Tensor = self.mlp(features, shared)
+        outputs: Tensor = self.mlp(self._concatenated(u, v), shared)
         return outputs
 
+    @property
+    def last(self) -> nn.Linear:
+        """The layer that gives the outputs."""
+        return self.mlp.last
+
+    @property
+    def blocks(self) -> list[int]:
+        """The widths of the parts of what the last layer reads."""
+        if len(self.mlp.layers) > 1:
+            return self.mlp.blocks
+        spec = FeatureHeadSpec.model_validate
+        return [spec({"features": [name]}).input_width(self.width) for name in self.features]
+
+    def inputs(self, u: Tensor, v: Tensor) -> Tensor:
+        """What the last layer reads: u [n, width], v [n, width] -> [n, k]"""
+        return self.mlp.inputs(self._concatenated(u, v))
+
+    def _concatenated(self, u: Tensor, v: Tensor) -> Tensor:
+        if self.normalise:
+            u, v = unit(u).to(u.dtype), unit(v).to(v.dtype)
+        return torch.cat([FEATURES[name](u, v) for name in self.features], dim=-1)
+
     def to_onnx(self, graph: onnx.Graph, u: str, v: str, *, shared: SharedGraph = identity) -> str:
+        if self.normalise:
+            u, v = graph.unit(u), graph.unit(v)
         features = [ONNX_FEATURES[name](graph, u, v) for name in self.features]
         return self.mlp.to_onnx(graph, graph.add("Concat", *features, axis=1), shared=shared)

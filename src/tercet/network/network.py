@@ -17,7 +17,11 @@ from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import pool
 from tercet.nn.side import SideWeights
 from tercet.nn.swapped import swapped
-from tercet.objectives.base import ContrastiveObjective, PredictiveObjective
+from tercet.objectives.base import (
+    ContrastiveObjective,
+    LabelContrastiveObjective,
+    PredictiveObjective,
+)
 from tercet.objectives.masked_language_model import MaskedLanguageModel
 from tercet.objectives.teacher_vectors import TeacherVectors
 from tercet.specs import (
@@ -51,6 +55,7 @@ class Network(nn.Module):
         self.sides = nn.ModuleDict()
         self.objectives: dict[Key, PredictiveObjective] = {}
         self.contrastive_objectives: dict[Key, ContrastiveObjective] = {}
+        self.label_contrastive_objectives: dict[Key, LabelContrastiveObjective] = {}
         self.masked_objectives: dict[Key, MaskedLanguageModel] = {}
         self.teacher_objectives: dict[Key, TeacherVectors] = {}
         for name, task in tasks.items():
@@ -72,6 +77,8 @@ class Network(nn.Module):
                 self.heads_of(name)[mode] = self._build_head(spec, outputs=task.outputs(mode))
         elif objective.contrastive:
             self.contrastive_objectives[name, mode] = objective.build()
+        elif objective.reads_labels:
+            self.label_contrastive_objectives[name, mode] = objective.build()
         elif isinstance(objective, MaskedLanguageModelSpec):
             self.masked_objectives[name, mode] = objective.build()
             self._add_masked_words()

@@ -63,6 +63,29 @@ class ContrastiveObjective(ABC):
         """
 
 
+class LabelContrastiveObjective(ABC):
+    """Compares vectors with each other by the labels of their rows; needs no head."""
+
+    @abstractmethod
+    def loss(
+        self,
+        vectors: Tensor,
+        labels: Tensor,
+        *,
+        candidates: Tensor,
+        candidate_labels: Tensor,
+        first: int,
+        total: int,
+    ) -> Tensor:
+        """Sum of the rows' losses over `total`, in fp32.
+
+        vectors, labels: this rank's rows, [n, width] and class numbers [n]
+        candidates, candidate_labels: the rows of all ranks, [N, width] and [N]
+        first: index of this rank's first row among the N
+        total: rows of the batch over all ranks
+        """
+
+
 def check_columns(columns: Columns, *, objective: str, allowed: tuple[int, ...]) -> None:
     """Raise a TercetError unless the batch has as many text columns as the objective reads."""
     if len(columns) not in allowed:

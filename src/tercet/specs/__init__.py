@@ -45,6 +45,7 @@ from tercet.specs.objectives import (
     ObjectiveSpec,
     PredictiveSpec,
     SimCSESpec,
+    SupervisedContrastiveSpec,
     TeacherVectorsSpec,
     TripletSpec,
 )

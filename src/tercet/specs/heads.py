@@ -59,6 +59,8 @@ class MlpHeadSpec(HeadSpec):
     implementation = "tercet.heads.mlp:MlpHead"
 
     kind: Literal["mlp"] = "mlp"
+    normalise: bool = False
+    """Scale vectors to length 1 first, so that only their direction counts."""
     hidden: list[Count] = Field(default_factory=list)
     """Widths of hidden layers; default: none, which makes it one linear layer."""
     activation: Activation = "relu"
@@ -75,6 +77,8 @@ class FeatureHeadSpec(HeadSpec):
     implementation = "tercet.heads.features:FeatureHead"
 
     kind: Literal["features"] = "features"
+    normalise: bool = False
+    """Scale both vectors to length 1 first, so that only their directions count."""
     features: Annotated[list[Feature], Field(min_length=1)]
     """What is computed from the two vectors and concatenated."""
     hidden: list[Count] = Field(default_factory=list)

@@ -28,6 +28,10 @@ class ObjectiveSpec(Part):
     makes_labels: ClassVar[bool] = False
     """Whether it makes its own targets; it is then the only objective of its task."""
     needs_teacher: ClassVar[bool] = False
+    needs: ClassVar[Literal["labels", "range"] | None] = None
+    """The key of the task without which it cannot learn; training finds it in the data."""
+    reads_labels: ClassVar[bool] = False
+    """Whether it learns from labels."""
     bi_texts: ClassVar[int] = 2
     """How many text columns it needs in mode `bi`."""
 
@@ -40,8 +44,9 @@ class PredictiveSpec(ObjectiveSpec):
     """
 
     predicts = True
-    needs: ClassVar[Literal["labels", "range"] | None] = None
-    """The key of the task without which it cannot learn; training finds it in the data."""
+    reads_labels = True
+    solver: ClassVar[Literal["logistic", "ridge"] | None] = None
+    """The regression by which a stage with `solve` fits the last layer of a head."""
     takes_prior: ClassVar[bool] = False
     """Whether the share of two classes in training may differ from the one in use."""
     takes_multi_label: ClassVar[bool] = False
@@ -95,6 +100,7 @@ class CrossEntropySpec(PredictiveSpec):
     """Cross-entropy over classes, one output per class."""
 
     takes_class_weights = True
+    solver = "logistic"
     implementation = "tercet.objectives.cross_entropy:CrossEntropy"
     kind: Literal["cross-entropy"] = "cross-entropy"
     needs = "labels"
@@ -128,6 +134,7 @@ class BinaryCrossEntropySpec(PredictiveSpec):
     takes_prior = True
     takes_multi_label = True
     takes_class_weights = True
+    solver = "logistic"
     implementation = "tercet.objectives.binary_cross_entropy:BinaryCrossEntropy"
     kind: Literal["binary-cross-entropy"] = "binary-cross-entropy"
     needs = "labels"
@@ -166,6 +173,8 @@ class GradedSpec(PredictiveSpec):
 
 class DistanceSpec(GradedSpec):
     """The distance of one output from the grade."""
+
+    solver = "ridge"
 
     targets: Interval | None = None
     """The task's label range is scaled to this one; default: not scaled, and [0, 1] for a head such
@@ -287,3 +296,19 @@ class TripletSpec(ContrastiveSpec):
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
     distance: Literal["euclidean", "cosine"] = "euclidean"
+
+
+@declare
+class SupervisedContrastiveSpec(ObjectiveSpec):
+    """Sentences of one class must be nearer to each other than to those of other classes."""
+
+    modes = ("single",)
+    reads_labels = True
+    needs = "labels"
+    implementation = "tercet.objectives.supervised_contrastive:SupervisedContrastive"
+    kind: Literal["supervised-contrastive"] = "supervised-contrastive"
+    form: Literal["softmax", "squared"] = "softmax"
+    """softmax: SupCon, over all of the batch; squared: cosines are drawn to 1 within a class and to
+    0 between classes, which suits a few rows per class."""
+    temperature: Positive = 0.1
+    """Of the softmax."""

@@ -53,7 +53,10 @@ class StageSpec(Spec):
     schedule: Schedule = RoundRobinSpec()
     epochs: Positive | None = None
     steps: Count | None = None
-    """How long: exactly one of `epochs` and `steps`."""
+    """How long: exactly one of `epochs`, `steps` and `solve`."""
+    solve: bool = False
+    """Fit the last layer of every head exactly, by regression on the vectors that the encoder gives
+    now, instead of training in steps; heads without such a layer stay as they are."""
     batch: Count = 32
     """Rows per batch over all processes, for tasks without their own."""
     accumulate: Count = 1
@@ -87,8 +90,8 @@ class StageSpec(Spec):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError("needs exactly one of `epochs` and `steps`")
+        if [self.epochs is None, self.steps is None, not self.solve].count(False) != 1:
+            raise ValueError("needs exactly one of `epochs`, `steps` and `solve`")
         if self.surgery is not None and not self.schedule.joint:
             joint = " or ".join(f'"{kind}"' for kind in SCHEDULES if SCHEDULES[kind].joint)
             raise ValueError(f"`surgery` needs `schedule.kind` = {joint}")

@@ -13,6 +13,7 @@ from tercet.specs.heads import HEADS, Head, SharedSpec
 from tercet.specs.objectives import Objective, PredictiveSpec
 from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats
+from tercet.specs.scaling import Scaling
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 _MODES: tuple[Mode, ...] = ("cross", "bi", "single")
@@ -27,6 +28,12 @@ class ModeSpec(Spec):
     objective: Objective
     weight: Positive = 1.0
     """Factor on this mode's loss."""
+    scaling: Scaling | None = None
+    """How outputs are scaled before they become probabilities; default: fitted on the task's
+    `held_out` rows, if it has any."""
+    thresholds: list[Annotated[float, Field(ge=0.0, le=1.0)]] | None = None
+    """With `multi_label`: the least probability at which each label is predicted; default: chosen
+    on the task's `held_out` rows, or one half."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """R-Drop: rows are encoded twice, under different dropout, and the distance between the two
     predictions is added to the loss with this factor."""
@@ -149,7 +156,7 @@ class TaskSpec(Spec):
         """The key that the recipe leaves to be found in the training files, if any."""
         if self.labels is not None or self.range is not None or not self.learns_labels:
             return None
-        needed = (spec.prediction.needs for spec in self.predicting_modes.values())
+        needed = (spec.objective.needs for spec in self.modes.values())
         return next(filter(None, needed), None)
 
     @property
@@ -166,7 +173,7 @@ class TaskSpec(Spec):
     def learns_labels(self) -> bool:
         """Whether training reads labels; a teacher with all the weight replaces them."""
         taught = self.teacher is not None and self.teacher.weight == WHOLE
-        return self.predicts and not taught
+        return any(spec.objective.reads_labels for spec in self.modes.values()) and not taught
 
     @property
     def predicting_modes(self) -> dict[Mode, ModeSpec]:
@@ -281,6 +288,10 @@ def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         raise ValueError(f"objective `{kind}` must be the only one of a task without labels")
     if objective.needs_teacher and task.teacher is None:
         raise ValueError(f"objective `{kind}` needs a `teacher`")
+    has_classes = task.labels is not None and not task.multi_label
+    if objective.reads_labels and not objective.predicts and not has_classes:
+        raise ValueError(f"objective `{kind}` needs `labels`, one class per row")
+    _check_decisions(task, mode, spec)
     if not isinstance(objective, PredictiveSpec) or head is None:
         return
     labels = task.label_space
@@ -324,6 +335,21 @@ def _check_class_weights(task: TaskSpec) -> None:
         raise ValueError("`subset.balanced` and `class_weights` both say how much classes count")
     if task.predicts and not task.learns_labels:
         raise ValueError("`class_weights` weigh labels, and the teacher gives all of them")
+
+
+def _check_decisions(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
+    """Raise unless `scaling` and `thresholds` fit what the mode predicts."""
+    if spec.scaling is not None and (not spec.predicts or task.labels is None):
+        raise ValueError(f"`{mode}.scaling` needs a mode that predicts classes")
+    if spec.thresholds is None:
+        return
+    if not spec.predicts or not task.multi_label:
+        raise ValueError(f"`{mode}.thresholds` needs `multi_label = true`")
+    if len(spec.thresholds) != len(task.labels or ()):
+        raise ValueError(
+            f"`{mode}.thresholds` has {len(spec.thresholds)} numbers for "
+            f"{len(task.labels or ())} labels"
+        )
 
 
 def _check_sources(task: TaskSpec) -> None:

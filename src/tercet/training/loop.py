@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from tercet.folders.model_card import Metrics
 from tercet.recipe import Recipe
@@ -26,7 +26,7 @@ from tercet.training.metrics_log import MetricsLog, StepRecord
 from tercet.training.pace import Pace
 from tercet.training.parts import choose_trainable, rate, set_modes
 from tercet.training.plan import StagePlan, Subset
-from tercet.training.surgery import GradientSurgery
+from tercet.training.solve import solve_heads
 from tercet.training.update import Update
 
 # Reading a loss on a GPU waits for it, so losses are read in groups.
@@ -132,6 +132,9 @@ class Loop:
         self, stage: StageSpec, start: Checkpoint | None, interrupted: Callable[[], bool]
     ) -> bool:
         """Train a stage; whether it was interrupted."""
+        if stage.solve:
+            self._solve_stage(stage)
+            return False
         plan = self._plan(stage)
         self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
         try:
@@ -190,16 +193,34 @@ class Loop:
                 self._log_steps()
             if scoring:
                 with average.applied() if average is not None else nullcontext():
-                    self._score(stage, plan)
+                    dev = self._score(stage)
+                if stage.schedule.after_score is not None:
+                    self._switch_task(stage, plan, dev)
             if self.position.ended or self.position.step == len(plan):
                 if average is not None:
                     average.leave()
                 self._leave(stage)
             if saving or stop or self.position.ended:
-                self._save(optimiser, backward.surgery)
+                surgery = backward.surgery.state() if backward.surgery is not None else {}
+                self._save(optimiser_tensors(self.network, optimiser), surgery)
             if stop:
                 return True
         return False
+
+    def _solve_stage(self, stage: StageSpec) -> None:
+        """Fit the last layers of heads, which counts as one step."""
+        if self.position.step > 0:
+            return
+        self.listener.begin_stage(stage.name, steps=1, done=0)
+        try:
+            solve_heads(self.losses, self.recipe.stage_tasks(stage), seed=self.recipe.seed)
+            self.position = replace(self.position, step=1, total=self.position.total + 1)
+            if self.score is not None:
+                self._score(stage)
+            self._leave(stage)
+            self._save({}, {})
+        finally:
+            self.listener.end_stage()
 
     def _log_steps(self) -> None:
         lines, rows = self.log.flush()
@@ -246,7 +267,8 @@ class Loop:
         flushing = done % _STEPS_PER_FLUSH.get(self.world.device.type, 1) == 0
         return scoring and self.score is not None, saving, flushing
 
-    def _score(self, stage: StageSpec, plan: StagePlan) -> None:
+    def _score(self, stage: StageSpec) -> Metrics:
+        """Measure the network on dev and note whether it is the best so far; the metrics."""
         measured = StageScore({}, 0.0, 0.0)
         evaluation = self.recipe.evaluation_of(stage)
         if self.score is not None and self.world.is_main:
@@ -268,8 +290,7 @@ class Loop:
             self.listener.scores(step=total, dev=dev, score=score, best=best)
             if best and evaluation.keep == "best":
                 self.checkpoints.save_best(total, {"score": score}, self.network)
-        if stage.schedule.after_score is not None:
-            self._switch_task(stage, plan, dev)
+        return dev
 
     def _switch_task(self, stage: StageSpec, plan: StagePlan, dev: Metrics) -> None:
         """Train only the task that the schedule chooses by these scores."""
@@ -292,13 +313,13 @@ class Loop:
             self.network.load_state_dict(self.checkpoints.best(step))
         self.position = replace(self.position, kept_steps=[*self.position.kept_steps, step])
 
-    def _save(self, optimiser: torch.optim.Optimizer, surgery: GradientSurgery | None) -> None:
+    def _save(self, optimiser: dict[str, Tensor], surgery: dict[str, Tensor]) -> None:
         if self.world.is_main:
             checkpoint = Checkpoint(
                 state={"position": asdict(self.position), "journal": self.log.sync()},
                 network=self.network.state_dict(),
-                optimiser=optimiser_tensors(self.network, optimiser),
-                surgery=surgery.state() if surgery is not None else {},
+                optimiser=optimiser,
+                surgery=surgery,
             )
             self.checkpoints.save(self.position.total, checkpoint)
         self.world.wait()

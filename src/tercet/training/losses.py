@@ -116,6 +116,9 @@ class Losses:
         for mode, spec in self.tasks[batch.task].modes.items():
             if (batch.task, mode) in self.network.contrastive_objectives:
                 parts.append(spec.weight * self._contrastive_loss(batch, mode, tokens.get(mode)))
+            elif (batch.task, mode) in self.network.label_contrastive_objectives:
+                loss = self._label_contrastive_loss(batch, mode, tokens.get(mode), supervision)
+                parts.append(spec.weight * loss)
             elif mode in tokens:
                 loss = self._supervised_loss(batch, mode, tokens[mode], supervision)
                 parts.append(spec.weight * loss)
@@ -177,6 +180,29 @@ class Losses:
             return self.compare(batch, mode, self.no_columns(batch.task, mode))
         side = self.network.side_of(batch.task)
         return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own, side=side))
+
+    def _label_contrastive_loss(
+        self, batch: Batch, mode: Mode, tokens: DeviceTokens | None, supervision: Supervision
+    ) -> Tensor:
+        """The loss of this process's vectors among those of all, by their labels."""
+        if tokens is None:
+            (vectors,) = self.no_columns(batch.task, mode)
+        else:
+            vectors = self.network.vectors(tokens, side=self.network.side_of(batch.task))
+        # In fp32, which holds every class number; bf16 does not.
+        own = torch.zeros(len(vectors), 1, device=vectors.device)
+        if supervision.labels is not None and len(vectors):
+            own = supervision.labels.float()[:, None]
+        candidates, known = self.world.gather((vectors, own), rows=batch.rows)
+        objective = self.network.label_contrastive_objectives[batch.task, mode]
+        return objective.loss(
+            vectors,
+            own[:, 0],
+            candidates=candidates,
+            candidate_labels=known[:, 0],
+            first=batch.first,
+            total=batch.total,
+        )
 
     def compare(self, batch: Batch, mode: Mode, columns: tuple[Tensor, ...]) -> Tensor:
         """The loss of this process's vectors, [own rows, width] per column, among those of all."""

@@ -16,7 +16,7 @@ from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
 from tercet.recipe import Recipe
-from tercet.specs import Scalings, StageSpec, Thresholds
+from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
 from tercet.training.checkpoint import Checkpoint, Checkpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
@@ -195,14 +195,8 @@ class Run:
             metrics=metrics,
             widths=spec.widths,
         )
-        if held_out := [name for name, task in self.recipe.tasks.items() if task.held_out > 0.0]:
-            self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
-            model = Model(prepared.network, prepared.tokenizer, info)
-            info = with_scalings(model, held_out, self.data)
-            metrics = self._scores(
-                prepared, scalings=info.scalings, thresholds=info.thresholds
-            ).metrics
-            info = info.model_copy(update={"metrics": metrics})
+        info = self._calibrated(prepared, info)
+        metrics = info.metrics or {}
         finished = prepared.finished
         if finished is not None:
             info = finished.info.with_added(info)
@@ -223,6 +217,34 @@ class Run:
         self.listener.say(f"The model is the one after step {step} of {position.total}.")
         self.world.wait()
         return RunResult(self.folder.model, metrics)
+
+    def _calibrated(self, prepared: Prepared, info: ModelInfo) -> ModelInfo:
+        """The info with the scalings and thresholds of the recipe, or fitted on held-out rows."""
+        tasks = {name: task for name, task in self.recipe.tasks.items() if task.answers}
+        held_out = [name for name, task in tasks.items() if task.held_out > 0.0]
+        if held_out:
+            self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
+            model = Model(prepared.network, prepared.tokenizer, info)
+            info = with_scalings(model, held_out, self.data)
+        info = with_given_decisions(info, tasks)
+        if not (info.scalings or info.thresholds):
+            return info
+        scores = self._scores(prepared, scalings=info.scalings, thresholds=info.thresholds)
+        return info.model_copy(update={"metrics": scores.metrics})
+
+
+def with_given_decisions(info: ModelInfo, tasks: Mapping[str, TaskSpec]) -> ModelInfo:
+    """The info with the `scaling` and `thresholds` that recipes give, before fitted ones."""
+    scalings = {name: dict(modes) for name, modes in (info.scalings or {}).items()}
+    thresholds = {name: dict(modes) for name, modes in (info.thresholds or {}).items()}
+    for name, task in tasks.items():
+        for mode, spec in task.predicting_modes.items():
+            if spec.scaling is not None:
+                scalings.setdefault(name, {})[mode] = spec.scaling
+            if spec.thresholds is not None:
+                thresholds.setdefault(name, {})[mode] = spec.thresholds
+    update = {"scalings": scalings or None, "thresholds": thresholds or None}
+    return info.model_copy(update=update)
 
 
 def _describe_start(start: Checkpoint | None) -> str:
