@@ -83,6 +83,42 @@ def choose_dev(
     return DevRows(rows, remark)
 
 
+def fold_numbers(
+    texts: Sequence[Sequence[str]],
+    labels: Labels | None,
+    *,
+    folds: int,
+    groups: Sequence[str | None] | None = None,
+    seed: int = SEED,
+) -> Rows:
+    """The fold of each of n rows, int64 [n] from 0, for cross-validation.
+
+    Blocks and strata are those of `choose_dev`; blocks are dealt out so that all folds have about
+    the same rows of each stratum.
+    """
+    columns = _numbered(texts)
+    count = len(columns[0])
+    tied = None if groups is None else _group_numbers(groups)
+    blocks = _blocks(columns, tied)
+    if len(columns) > 1 and _fitting(blocks, count // folds) < 0.5:
+        blocks = _blocks([_equal_rows(columns)], tied)
+    strata = _strata(labels, count, max(1, count // folds))
+    members = np.zeros((int(blocks.max()) + 1, int(strata.max()) + 1), np.int64)
+    np.add.at(members, (blocks, strata), 1)
+    rank = np.random.default_rng(seed).permutation(len(members))
+    # Large blocks and rare strata first, while folds can still be evened out.
+    rarity = (members / members.sum(axis=0)).max(axis=1)
+    held = np.zeros((folds, members.shape[1]), np.int64)
+    chosen = np.zeros(len(members), np.int64)
+    for block in np.lexsort((rank, -rarity, -members.sum(axis=1))).tolist():
+        own = members[block] > 0
+        fullness = held[:, own].sum(axis=1) * (count + 1) + held.sum(axis=1)
+        chosen[block] = int(fullness.argmin())
+        held[chosen[block]] += members[block]
+    folded: Rows = chosen[blocks]
+    return folded
+
+
 def _numbered(texts: Sequence[Sequence[str]]) -> list[Rows]:
     """For each column the numbers [n] of its texts; equal texts have the same number."""
     known: dict[str, int] = {}

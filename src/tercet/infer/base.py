@@ -114,8 +114,7 @@ class BaseEngine(ABC):
     def predict(self, task: str, mode: Mode, outputs: Floats) -> Floats:
         """outputs [n, outputs] -> probabilities [n, classes] or of class 1 [n], or grades [n]"""
         scaling = self.scalings.get(task, {}).get(mode, Scaling())
-        scaled = outputs / np.float32(scaling.temperature) + np.float32(scaling.shift)
-        return self.tasks[task].predict(mode, scaled)
+        return self.tasks[task].predict(mode, scaling.apply(outputs))
 
     def vectors(
         self,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tercet.specs.base import Mode, Positive, Spec
+from tercet.specs.predictions import Floats
 
 
 class Scaling(Spec):
@@ -12,6 +15,11 @@ class Scaling(Spec):
 
     temperature: Positive = 1.0
     shift: float = 0.0
+
+    def apply(self, outputs: Floats) -> Floats:
+        """outputs [n, outputs] -> the same, scaled"""
+        scaled: Floats = outputs / np.float32(self.temperature) + np.float32(self.shift)
+        return scaled
 
 
 Scalings = Mapping[str, Mapping[Mode, Scaling]]

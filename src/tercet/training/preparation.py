@@ -70,6 +70,11 @@ class Prepared:
             widths=recipe.encoder.widths or (),
         )
 
+    def engine(self, *, bf16: bool) -> Engine:
+        """Runs the network as it is now."""
+        limit = self.recipe.encoder.max_tokens
+        return Engine(self.network, self.tokenizer.template, limit, bf16=bf16)
+
     def _masking(self) -> Masking | None:
         if not self.network.masked_objectives:
             return None

@@ -10,13 +10,16 @@ from pathlib import Path
 from tercet.data.found import with_found_labels
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
+from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import with_scalings
-from tercet.evaluation.scoring import DevScores, score_of, score_tables
+from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
+from tercet.evaluation.warnings import warnings_of
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
+from tercet.training.baselines import SimpleScores, measure_baselines, write_baselines
 from tercet.training.checkpoint import Checkpoint, Checkpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
@@ -46,16 +49,19 @@ def train_recipe(
     device: str | None = None,
     tensorboard: bool = False,
     listener: Listener,
+    baselines: Mapping[str, SimpleScores] | None = None,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
 
     Labels and ranges that it does not list are found in the training files first.
+
+    baselines: the scores of the simplest models; default: they are measured
     """
     world = World.join(device)
     try:
         with world.all_or_none():
             recipe = with_found_labels(complete(recipe), data)
-        run = Run(recipe, data=data, out=out, world=world, listener=listener)
+        run = Run(recipe, data=data, out=out, world=world, listener=listener, baselines=baselines)
         return run.train(resume=resume, tensorboard=tensorboard)
     finally:
         world.leave()
@@ -65,9 +71,17 @@ class Run:
     """The training of one recipe into one folder."""
 
     def __init__(
-        self, recipe: Recipe, *, data: Path, out: Path, world: World, listener: Listener
+        self,
+        recipe: Recipe,
+        *,
+        data: Path,
+        out: Path,
+        world: World,
+        listener: Listener,
+        baselines: Mapping[str, SimpleScores] | None = None,
     ) -> None:
         self.recipe = recipe
+        self._given_baselines = baselines
         self.data = data
         self.folder = RunFolder(out, recipe)
         self.world = world
@@ -90,13 +104,14 @@ class Run:
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
         """Everything that writes into the run folder."""
         losses = prepared.losses(self.world)
+        if self.world.is_main:
+            self.folder.open()
+            self._note_baselines(prepared)
         listener = self.listener
         if tensorboard and self.world.is_main:
             from tercet.training.curves import Curves
 
             listener = Curves(self.folder.curves, listener)
-        if self.world.is_main:
-            self.folder.open()
         self.world.wait()
         checkpoints = Checkpoints(
             self.folder.checkpoints, keep=self.recipe.checkpoint.keep, say=self.listener.say
@@ -135,6 +150,21 @@ class Run:
             if self.world.is_main:
                 raise
             raise ReportedElsewhereError from error
+
+    def _note_baselines(self, prepared: Prepared) -> None:
+        """Measure the simplest models on the encoder as it is now, unless an earlier call did."""
+        if self.folder.baselines() is not None:
+            return
+        engine = prepared.engine(bf16=self.world.device.type == "cuda")
+        baselines = self._given_baselines
+        if baselines is None:
+            with self.listener.working("simple baselines"):
+                baselines = measure_baselines(
+                    engine, self.recipe.tasks, train=prepared.tables, dev=prepared.dev
+                )
+        for name, scores in baselines.items():
+            self.listener.say(scores.sentence(name))
+        write_baselines(self.folder.path, baselines)
 
     def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], StageScore] | None:
         stages = map(self.recipe.evaluation_of, self.recipe.stages)
@@ -205,8 +235,10 @@ class Run:
             Parts(prepared.network, prepared.tokenizer, info),
             types=finished.types if finished is not None else {},
         )
+        warnings = self._warnings(prepared, info)
         summary = {
             "steps": position.total,
+            "warnings": warnings,
             "kept": step,
             "score": position.best,
             "dev": metrics,
@@ -215,8 +247,34 @@ class Run:
         }
         self.folder.finish(summary, kept_steps=position.kept_steps)
         self.listener.say(f"The model is the one after step {step} of {position.total}.")
+        for warning in warnings:
+            self.listener.say(f"Warning: {warning}")
         self.world.wait()
         return RunResult(self.folder.model, metrics)
+
+    def _warnings(self, prepared: Prepared, info: ModelInfo) -> list[str]:
+        """What is wrong with the model on dev, one sentence each."""
+        engine = prepared.engine(bf16=self.world.device.type == "cuda")
+        baselines = self.folder.baselines() or {}
+        found: list[str] = []
+        for name, table in prepared.dev.items():
+            task, known = self.recipe.tasks[name], baselines.get(name, {})
+            mode = best_mode(task)
+            used = table.columns[: 1 if mode == "single" else 2]
+            assert table.labels is not None  # since dev rows are scored
+            answers = measure_outputs(
+                name,
+                mode,
+                task,
+                engine.outputs(name, mode, used),
+                table.labels,
+                scaling=(info.scalings or {}).get(name, {}).get(mode),
+                thresholds=(info.thresholds or {}).get(name, {}).get(mode),
+            )
+            found += warnings_of(
+                answers, majority=known.get("majority"), linear=known.get("linear")
+            )
+        return found
 
     def _calibrated(self, prepared: Prepared, info: ModelInfo) -> ModelInfo:
         """The info with the scalings and thresholds of the recipe, or fitted on held-out rows."""

@@ -16,19 +16,16 @@ from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
 from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import Answers, RowPlaces
-from tercet.evaluation.bootstrap import estimates
-from tercet.evaluation.calibration import class_probabilities, measure_calibration
+from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.metrics import Estimate, Values
 from tercet.evaluation.scaling import judged_rows
-from tercet.evaluation.scoring import measured, metrics_of, overall_of
+from tercet.evaluation.scoring import overall_of
 from tercet.evaluation.suite import Context, Missing, Suite, SuiteResult, note_missing
 from tercet.evaluation.suites.tasks.charts import task_charts
 from tercet.evaluation.suites.tasks.details import class_table, confusion, mistake_rows
 from tercet.evaluation.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
 from tercet.specs import Mode, TaskSpec
-
-SEED = 11711
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,31 +236,19 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
     for mode in spec.predicting_modes:
-        outputs = context.texts.outputs(name, mode, texts)
-        predicted = context.model.engine.predict(name, mode, outputs)
-        values = measured(spec, outputs, predicted, thresholds.get(mode))
-        calibration = None
-        if spec.labels is not None:
-            scaling = scalings.get(mode)
-            rows = np.arange(len(labels))
-            if scaling is not None:
-                rows = np.intersect1d(rows, judged_rows(spec, len(examples)))
-            calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
-        modes[mode] = Answers(
-            task=name,
-            mode=mode,
-            metric=spec.chosen_metric,
-            metrics=estimates(metrics_of(spec, labels, values), labels, values, SEED),
-            classes=spec.labels,
-            labels=labels,
-            predictions=np.asarray(
-                predicted if spec.labels is None else class_probabilities(predicted), np.float64
-            ),
+        scaling, judged = scalings.get(mode), None
+        if scaling is not None:
+            judged = np.intersect1d(np.arange(len(labels)), judged_rows(spec, len(examples)))
+        modes[mode] = measure_outputs(
+            name,
+            mode,
+            spec,
+            context.texts.outputs(name, mode, texts),
+            labels,
+            scaling=scaling,
             thresholds=thresholds.get(mode),
-            unclipped=values if spec.labels is None and values is not predicted else None,
+            judged=judged,
             texts=texts,
-            calibration=calibration,
-            range=spec.range,
             places=places,
         )
     return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)

@@ -1,0 +1,170 @@
+"""What the simplest models reach: the most frequent class, and a linear model on the encoder as it
+is before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.labels import Labels
+from tercet.data.table import TaskTable
+from tercet.evaluation.metrics import Values
+from tercet.evaluation.scoring import measured, metrics_of
+from tercet.files import write_json
+from tercet.infer.engine import Engine
+from tercet.specs import Floats, TaskSpec
+from tercet.specs.predictions import sigmoid, softmax
+from tercet.training.regression import fit_classes, fit_grades
+from tercet.vectors import unit
+
+FILE = "baselines.json"
+FOLDS = 5
+MOST_ROWS, LEAST_ROWS = 2000, 300
+WORK = 4e10
+"""Rows times parameters of the encoder that a CPU embeds in some seconds."""
+SEED = 11711
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleScores:
+    """The scores of the simplest models in a task's main metric.
+
+    majority: of the most frequent class; None for grades, which have none
+    linear: of a linear model on the untouched encoder; None where it was not measured
+    rows: how many it was fitted on
+    method: what it was measured on: `dev`, or `5-fold cross-validation`
+    """
+
+    metric: str
+    majority: float | None
+    linear: float | None
+    rows: int
+    method: str
+
+    def to_json(self) -> dict[str, Any]:
+        values = {"majority": self.majority, "linear": self.linear}
+        known = {name: value for name, value in values.items() if value is not None}
+        return {"metric": self.metric, **known, "rows": self.rows, "method": self.method}
+
+    def sentence(self, task: str) -> str:
+        parts = [] if self.majority is None else [f"most frequent class {self.majority:.3f}"]
+        parts += [] if self.linear is None else [f"linear model on the encoder {self.linear:.3f}"]
+        return f"{task}: simple baselines by {self.metric}: {', '.join(parts)} ({self.method})."
+
+
+def write_baselines(folder: Path, baselines: Mapping[str, SimpleScores]) -> None:
+    """Write them to the file of a run folder that reports read."""
+    tasks = {name: scores.to_json() for name, scores in baselines.items()}
+    write_json(folder / FILE, {"tasks": tasks})
+
+
+def measure_baselines(
+    engine: Engine,
+    tasks: Mapping[str, TaskSpec],
+    *,
+    train: Mapping[str, TaskTable],
+    dev: Mapping[str, TaskTable],
+) -> dict[str, SimpleScores]:
+    """The scores of every task that learns labels, on dev or else by cross-validation.
+
+    engine: with the encoder as it is before training
+    """
+    most = _most_rows(engine)
+    return {
+        name: _measure(engine, task, train[name], dev.get(name), most=most)
+        for name, task in tasks.items()
+        if task.answers and task.learns_labels and name in train
+    }
+
+
+def _most_rows(engine: Engine) -> int:
+    """How many rows are enough, so that it takes seconds."""
+    if engine.network.device.type == "cuda":
+        return MOST_ROWS
+    parameters = sum(part.numel() for part in engine.network.encoder.layers.parameters())
+    return int(np.clip(WORK / parameters, LEAST_ROWS, MOST_ROWS))
+
+
+def _measure(
+    engine: Engine, task: TaskSpec, train: TaskTable, dev: TaskTable | None, *, most: int
+) -> SimpleScores:
+    train = train.take(_sample(len(train), most))
+    inputs, blocks = linear_inputs(engine, task, train)
+    assert train.labels is not None
+    if dev is not None and dev.labels is not None:
+        dev = dev.take(_sample(len(dev), most))
+        judged = cast(Labels, dev.labels)
+        outputs = _fit(task, inputs, train.labels, blocks)(linear_inputs(engine, task, dev)[0])
+        method = "dev"
+    else:
+        judged, method = train.labels, f"{FOLDS}-fold cross-validation"
+        outputs = _cross_validated(task, inputs, train.labels, blocks)
+    simplest = np.repeat(_most_frequent(task, train.labels), len(judged), axis=0)
+    return SimpleScores(
+        metric=task.chosen_metric,
+        majority=None if task.labels is None else _score(task, judged, simplest),
+        linear=_score(task, judged, outputs),
+        rows=len(train),
+        method=method,
+    )
+
+
+def _sample(count: int, most: int) -> Rows:
+    return np.sort(np.random.default_rng(SEED).permutation(count)[:most])
+
+
+def linear_inputs(engine: Engine, task: TaskSpec, table: TaskTable) -> tuple[Floats, list[int]]:
+    """Unit vectors [n, width], or (u, v, |u - v|, u * v) of pairs; and the widths of the parts."""
+    columns = table.columns[: 1 if "single" in task.modes else 2]
+    parts = [unit(engine.vectors(column)) for column in columns]
+    if len(parts) == 2:
+        u, v = parts
+        parts = [u, v, np.abs(u - v), u * v]
+    return np.concatenate(parts, axis=1), [part.shape[1] for part in parts]
+
+
+def _fit(task: TaskSpec, inputs: Floats, labels: Labels, blocks: Sequence[int]) -> Any:
+    if task.labels is None:
+        return fit_grades(inputs, cast(Floats, labels), blocks=blocks).outputs
+    return fit_classes(inputs, labels, outputs=len(task.labels), blocks=blocks).outputs
+
+
+def _cross_validated(
+    task: TaskSpec, inputs: Floats, labels: Labels, blocks: Sequence[int]
+) -> Floats:
+    outputs = np.zeros((len(labels), len(task.labels or "1")), np.float32)
+    folds = np.random.default_rng(SEED).permutation(np.arange(len(labels)) % FOLDS)
+    for fold in range(FOLDS):
+        held = folds == fold
+        if held.any() and not held.all():
+            predict = _fit(task, inputs[~held], labels[~held], blocks)
+            outputs[held] = predict(inputs[held])
+    return outputs
+
+
+def _most_frequent(task: TaskSpec, labels: Labels) -> Floats:
+    """Outputs [1, classes] that predict the most frequent class, or all labels of most rows."""
+    if task.labels is None:
+        return np.zeros((1, 1), np.float32)
+    if task.multi_label:
+        return np.asarray(labels.mean(axis=0, keepdims=True) - 0.5, np.float32)
+    counts = np.bincount(np.asarray(labels, np.int64), minlength=len(task.labels))
+    return np.asarray(counts == counts.max(), np.float32)[None]
+
+
+def _score(task: TaskSpec, labels: Labels, outputs: Floats) -> float | None:
+    values: Floats = outputs
+    if task.labels is not None:
+        predicted = sigmoid(outputs) if task.multi_label else softmax(outputs)
+        values = measured(task, outputs, predicted)
+    else:
+        values = outputs[:, 0]
+    metrics: Values = metrics_of(task, labels, values)
+    return metrics[task.chosen_metric]
