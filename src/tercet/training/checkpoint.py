@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -40,6 +40,14 @@ class Checkpoint:
     network: dict[str, Tensor]
     optimiser: dict[str, Tensor]
     surgery: dict[str, Tensor]
+
+
+class KeepsWeights(Protocol):
+    """What a loop stores weights with."""
+
+    def save(self, step: int, checkpoint: Checkpoint) -> None: ...
+    def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None: ...
+    def best(self, step: int) -> dict[str, Tensor]: ...
 
 
 class Checkpoints:

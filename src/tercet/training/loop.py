@@ -18,7 +18,12 @@ from tercet.specs import StageSpec
 from tercet.specs.registry import resolve
 from tercet.training.average import Average
 from tercet.training.backward import Backward
-from tercet.training.checkpoint import Checkpoint, Checkpoints, optimiser_tensors, restore_optimiser
+from tercet.training.checkpoint import (
+    Checkpoint,
+    KeepsWeights,
+    optimiser_tensors,
+    restore_optimiser,
+)
 from tercet.training.exemplars import fill_exemplars
 from tercet.training.listener import Listener
 from tercet.training.losses import Losses
@@ -96,7 +101,7 @@ class Loop:
         *,
         losses: Losses,
         log: MetricsLog,
-        checkpoints: Checkpoints,
+        checkpoints: KeepsWeights,
         listener: Listener,
         score: Callable[[StageSpec], StageScore] | None,
     ) -> None:

@@ -1,0 +1,1 @@
+"""Labelled files to a recipe, a run and a model, within minutes."""

@@ -1,0 +1,72 @@
+"""A recipe trained in memory on some of its rows, to see what it gives for the others."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tercet.data.table import TaskTable
+from tercet.recipe import Recipe
+from tercet.specs import Floats, Mode
+from tercet.training.checkpoint import Checkpoint
+from tercet.training.distributed import World
+from tercet.training.listener import Listener, Silent
+from tercet.training.loop import Loop
+from tercet.training.metrics_log import MetricsLog
+from tercet.training.preparation import prepare
+
+Rows = NDArray[np.int64]
+
+
+class Trial:
+    """Trains one recipe again and again, always from the same weights."""
+
+    def __init__(self, recipe: Recipe, *, data: Path, world: World) -> None:
+        self.recipe = recipe
+        self._world = world
+        self._prepared = prepare(recipe, data=data, world=world, listener=Silent())
+        network = self._prepared.network
+        self._start = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+
+    @property
+    def tables(self) -> Mapping[str, TaskTable]:
+        """The rows of every task that trains."""
+        return self._prepared.tables
+
+    def train(self, rows: Mapping[str, Rows], *, listener: Listener) -> None:
+        """Train on the rows of each task."""
+        network = self._prepared.network
+        network.load_state_dict(self._start)
+        tables = {name: table.take(rows[name]) for name, table in self.tables.items()}
+        losses = replace(self._prepared, tables=tables).losses(self._world)
+        with tempfile.TemporaryFile() as stream:
+            Loop(
+                self.recipe,
+                losses=losses,
+                log=MetricsLog(stream, describe=lambda draw: f"a batch of {draw.task}"),
+                checkpoints=_NoCheckpoints(),
+                listener=listener,
+                score=None,
+            ).run(None)
+
+    def outputs(self, task: str, mode: Mode, rows: Rows) -> Floats:
+        """The head's outputs for rows of a task, float32 [n, outputs]."""
+        table = self.tables[task].take(rows)
+        used = table.columns[: 1 if mode == "single" else 2]
+        return self._prepared.engine(bf16=False).outputs(task, mode, used)
+
+
+class _NoCheckpoints:
+    """In place of checkpoints, for trainings that are short and left behind."""
+
+    def save(self, step: int, checkpoint: Checkpoint) -> None: ...
+    def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None: ...
+    def best(self, step: int) -> dict[str, Tensor]:
+        raise AssertionError("a trial keeps its last weights")
