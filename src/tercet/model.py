@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
-from tercet.errors import TercetError, shorten
+from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
+from tercet.inputs import Pair, sentences_of, sides_of
 from tercet.network.onnx_network import OnnxNetwork
+from tercet.predictions import Prediction, Predictions, Sentiment, to_predictions
 from tercet.progress import Progress, silent
 from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
@@ -33,28 +34,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 PairMode = Literal["cross", "bi"]
-Pair = tuple[str, str] | list[str]
 SIMILARITY_SCALE = 5.0
 SHIPPED = "tercet/small"
 """The name of the model that comes with the package."""
 SHIPPED_FOLDER = Path(__file__).with_name("shipped")
-
-P = TypeVar("P", bound="Prediction")
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The most probable class of an input: its number, its name, and all probabilities."""
-
-    label: int
-    name: str
-    probabilities: list[float]
-
-
-class Sentiment(Prediction):
-    """The most probable sentiment of a sentence."""
-
-    __slots__ = ()
 
 
 class Model:
@@ -132,7 +115,7 @@ class Model:
         return Engine(self._network, *reading)
 
     def embed(
-        self, texts: Sequence[str], *, width: int | None = None, progress: Progress | None = None
+        self, texts: Iterable[str], *, width: int | None = None, progress: Progress | None = None
     ) -> Floats:
         """Vectors of length 1, float32 [n, width].
 
@@ -141,20 +124,20 @@ class Model:
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
-        pieces = self.pieces(_texts(texts))
+        pieces = self.pieces(sentences_of(texts))
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
         vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
         return unit(vectors[:, :width])[places]
 
-    def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
+    def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""
         task = self._task("sentiment")
         if task.labels is None:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
         return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
-    def paraphrase(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
+    def paraphrase(self, pairs: Iterable[Pair], mode: PairMode | None = None) -> Floats:
         """Probability that the two sentences of each pair mean the same, float32 [n].
 
         mode: `cross` reads a pair jointly, `bi` compares vectors; default: the most accurate
@@ -168,7 +151,7 @@ class Model:
         predicted = self.predictions("paraphrase", pairs, mode)
         return predicted if predicted.ndim == 1 else predicted[:, 1]
 
-    def similarity(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
+    def similarity(self, pairs: Iterable[Pair], mode: PairMode | None = None) -> Floats:
         """Similarity of the two sentences of each pair, from 0 to 5, float32 [n].
 
         mode: as in `paraphrase`
@@ -181,8 +164,8 @@ class Model:
         return ((grades - low) * (SIMILARITY_SCALE / (high - low))).astype(np.float32)
 
     def predict(
-        self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: PairMode | None = None
-    ) -> list[Prediction] | Floats:
+        self, task: str, inputs: Iterable[str] | Iterable[Pair], mode: PairMode | None = None
+    ) -> Predictions[Prediction] | Floats:
         """The classes, or the grades float32 [n], of any task; inputs are sentences or pairs."""
         labels = self._task(task).labels
         predicted = self.predictions(task, inputs, mode)
@@ -191,7 +174,7 @@ class Model:
     def predictions(
         self,
         task: str,
-        inputs: Sequence[str] | Sequence[Pair],
+        inputs: Iterable[str] | Iterable[Pair],
         mode: PairMode | None = None,
         *,
         progress: Progress | None = None,
@@ -199,9 +182,9 @@ class Model:
         """Probabilities [n, classes], or of class 1 [n], or grades [n], float32."""
         resolved = self.resolve_mode(task, mode)
         if resolved == "single":
-            columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
+            columns = [self.pieces(sentences_of(cast(Iterable[str], inputs)))]
         else:
-            columns = [self.pieces(side) for side in _sides(cast(Sequence[Pair], inputs))]
+            columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
         return self.engine.predictions(task, resolved, columns, progress=progress or silent)
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
@@ -313,40 +296,3 @@ def _device(name: str | None) -> torch.device:
         reason = str(error).partition("\n")[0]
         raise TercetError(f"Device {name!r} cannot be used here: {reason}") from error
     return device
-
-
-def _texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        _refuse("a list of sentences", texts)
-    sentences = list(texts)
-    for text in sentences:
-        if not isinstance(text, str):
-            _refuse("sentences, each a string", text)
-    return sentences
-
-
-def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
-    if isinstance(pairs, str):
-        _refuse("a list of pairs", pairs)
-    listed = list(pairs)
-    for pair in listed:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            _refuse("pairs of two sentences", pair)
-        for text in pair:
-            if not isinstance(text, str):
-                _refuse("pairs of two strings", pair)
-    return [first for first, _ in listed], [second for _, second in listed]
-
-
-def _refuse(expected: str, value: object) -> NoReturn:
-    raise TercetError(f"Expected {expected}, not {shorten(repr(value), 60)}.")
-
-
-def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:
-    """probabilities [n, classes], or of class 1 [n], to predictions."""
-    rows = predicted if predicted.ndim == 2 else np.stack([1.0 - predicted, predicted], axis=1)
-    best = rows.argmax(axis=1).tolist()
-    return [
-        kind(label, labels[label], probabilities)
-        for label, probabilities in zip(best, rows.tolist(), strict=True)
-    ]

@@ -124,7 +124,7 @@ async def predict(request: Request, task: str) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
+class TaskPredictions:
     """The predictions for a request."""
 
     task: str
@@ -145,7 +145,7 @@ async def _predict(
     *,
     mode: PairMode | None = None,
     truncate: bool | None,
-) -> Predictions:
+) -> TaskPredictions:
     service: Service = request.app.state.service
     resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
@@ -160,7 +160,7 @@ async def _predict(
     columns = [await service.pieces(cast(Sequence[str], side)) for side in sides]
     options = input_options(request, field, truncate)
     values = await service.predictions(task, resolved, columns, options)
-    return Predictions(task, resolved, options.counts, values)
+    return TaskPredictions(task, resolved, options.counts, values)
 
 
 def _spec(request: Request, task: str) -> TaskSpec:
