@@ -99,6 +99,11 @@ def test_a_wrong_call_is_one_sentence(arguments: list[str], sentence: str) -> No
     assert (result.returncode, result.stderr.strip(), result.stdout) == (2, sentence, "")
 
 
+def test_the_version_is_printed() -> None:
+    result = run("-m", "tercet", "--version")
+    assert (result.returncode, result.stdout) == (0, f"tercet {tercet.__version__}\n")
+
+
 def test_no_arguments_show_the_help() -> None:
     result = run("-m", "tercet")
     assert result.returncode == 2

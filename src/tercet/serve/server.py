@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 from tercet.model import Model, load
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher
@@ -96,7 +96,7 @@ def open_index(folder: Path, model: Model) -> Index:
     try:
         from tercet.search.index import Index
     except ModuleNotFoundError as error:
-        raise TercetError("An index needs Lance: pip install 'tercet[search]'.") from error
+        raise TercetError(f"An index needs Lance: {install_hint('search')}.") from error
     return Index.open(folder, model)
 
 
