@@ -15,6 +15,8 @@ from tercet.errors import TercetError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tercet.specs import TaskSpec
+
 SHOWN_CLASSES, SHOWN_ROWS = 3, 10
 P = TypeVar("P", bound="Prediction")
 
@@ -137,6 +139,29 @@ def class_columns(
     for place, name in enumerate(unique_names([prefix + name for name in classes], [*columns])):
         columns[name] = pa.array(np.ascontiguousarray(probabilities[:, place]))
     return columns
+
+
+def chosen_classes(
+    probabilities: NDArray[Any], threshold: float | None = None
+) -> NDArray[np.int64]:
+    """Probabilities [n, classes] to class numbers [n]: the most probable, or of two classes
+    class 1 where its probability is at least a threshold."""
+    if threshold is None:
+        return probabilities.argmax(axis=1)
+    return (probabilities[:, 1] >= threshold).astype(np.int64)
+
+
+def output_columns(
+    task: str, spec: TaskSpec, predicted: NDArray[np.float32], *, threshold: float | None = None
+) -> dict[str, pa.Array]:
+    """What the predictions of a task add to a table: label, name and `p_CLASS` for each class, or
+    the grade under the task's name."""
+    import pyarrow as pa
+
+    if spec.labels is None:
+        return {task: pa.array(predicted)}
+    rows = both_classes(predicted)
+    return class_columns(chosen_classes(rows, threshold), rows, spec.labels, prefix="p_")
 
 
 def unique_names(names: Sequence[str], taken: Iterable[str], *, prefix: str = "") -> list[str]:
