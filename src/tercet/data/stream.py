@@ -118,11 +118,11 @@ def _choose(
     places.append(Place(names[text], TEXT))
     for number, name in enumerate(names):
         if number not in (own, text):
-            places.append(Place(name, _free_name(name, number, path=path)))
+            places.append(Place(name, free_name(name, number, path=path)))
     return tuple(places), chosen.reading
 
 
-def _free_name(name: str, number: int, *, path: Path) -> str:
+def free_name(name: str, number: int, *, path: Path) -> str:
     if name in (ID, TEXT, VECTOR):
         raise ArgumentError(
             f"{path}: the column name {name!r} is reserved for ids, texts and vectors; rename the "
