@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -186,6 +187,12 @@ class Model:
         else:
             columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
         return self.engine.predictions(task, resolved, columns, progress=progress or silent)
+
+    def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
+        """The same network and heads with other specs of its tasks, such as other data."""
+        other = copy(self)
+        other.info = self.info.model_copy(update={"tasks": tasks})
+        return other
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
         """The requested mode; default: the most accurate that the task has."""

@@ -19,6 +19,7 @@ from tercet.progress import Progress
 
 if TYPE_CHECKING:
     from tercet.evaluate.evaluation import Evaluation
+    from tercet.model import Model
     from tercet.report.report import Report
 
 ALL = "all"
@@ -42,6 +43,21 @@ def evaluate(
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the suites' files."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Score the suite tasks on this labelled file instead."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The task of --file; default: the only one."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A text column of --file; give it twice for pairs."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The label column of --file.")
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the results as JSON.")
@@ -68,20 +84,34 @@ def evaluate(
     model is tested against the first by a paired bootstrap of the same rows. If a file of a suite
     is missing, the rest is measured and the exit code is 3.
 
+    --file needs no --data: tercet evaluate runs/best --file test.csv --label team
+
     Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
+    from tercet.evaluate.labelled import on_file
+    from tercet.model import load
     from tercet.report.report import Report
     from tercet.report.training import run_of
 
-    if data is None:
-        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
-    if not data.is_dir():
-        raise TercetError(f"--data {data}: is not a folder.")
+    if file is None:
+        for option, given in {"--task": task, "--text": text, "--label": label}.items():
+            if given:
+                raise TercetError(f"{option} needs --file.")
+        folder = _folder(data)
+    elif suite not in (None, ["tasks"]):
+        raise TercetError("--file goes with the suite `tasks` only.")
+    else:
+        folder = file.absolute().parent
     files = {"--json": json_file, "--report": report_file, "--markdown": markdown_file}
-    for option, file in files.items():
-        if file is not None and not file.parent.is_dir():
-            raise TercetError(f"{option} {file}: its folder does not exist.")
-    evaluations = _measure(models or [None], data, _suites(suite or ["tasks"]), rows)
+    for option, written in files.items():
+        if written is not None and not written.parent.is_dir():
+            raise TercetError(f"{option} {written}: its folder does not exist.")
+    # All are loaded first: a wrong name is reported before minutes of measuring.
+    loaded = [load(source) for source in models or [None]]
+    if file is not None:
+        columns = {"texts": text, "label": label}
+        loaded = [on_file(model, file, task=task, **columns) for model in loaded]
+    evaluations = _measure(loaded, folder, _suites(suite or ["tasks"]), rows)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
@@ -96,14 +126,19 @@ def _suites(names: Sequence[str]) -> list[str]:
     return SUITES.names() if ALL in names else list(names)
 
 
+def _folder(data: Path | None) -> Path:
+    if data is None:
+        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
+    if not data.is_dir():
+        raise TercetError(f"--data {data}: is not a folder.")
+    return data
+
+
 def _measure(
-    sources: Sequence[str | None], data: Path, suites: list[str], rows: int | None
+    loaded: Sequence[Model], data: Path, suites: list[str], rows: int | None
 ) -> list[Evaluation]:
     from tercet.evaluate.evaluation import evaluate
-    from tercet.model import load
 
-    # All are loaded first: a wrong name is reported before minutes of measuring.
-    loaded = [load(source) for source in sources]
     evaluations = []
     for model in loaded:
         name = model.name
