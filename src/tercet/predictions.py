@@ -147,8 +147,10 @@ def chosen_classes(
     """Probabilities [n, classes] to class numbers [n]: the most probable, or of two classes
     class 1 where its probability is at least a threshold."""
     if threshold is None:
-        return probabilities.argmax(axis=1)
-    return (probabilities[:, 1] >= threshold).astype(np.int64)
+        classes = probabilities.argmax(axis=1)
+    else:
+        classes = probabilities[:, 1] >= threshold
+    return np.asarray(classes, np.int64)
 
 
 def output_columns(

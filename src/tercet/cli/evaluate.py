@@ -107,10 +107,9 @@ def evaluate(
         if written is not None and not written.parent.is_dir():
             raise TercetError(f"{option} {written}: its folder does not exist.")
     # All are loaded first: a wrong name is reported before minutes of measuring.
-    loaded = [load(source) for source in models or [None]]
+    loaded = [load(source) for source in models] if models else [load()]
     if file is not None:
-        columns = {"texts": text, "label": label}
-        loaded = [on_file(model, file, task=task, **columns) for model in loaded]
+        loaded = [on_file(model, file, task=task, texts=text, label=label) for model in loaded]
     evaluations = _measure(loaded, folder, _suites(suite or ["tasks"]), rows)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)

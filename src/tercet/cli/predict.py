@@ -165,7 +165,7 @@ def _write(predictor: Predictor, rows: TextRows, out: Path) -> None:
         inputs = rows.texts()
         with progress("predicting", total=records.rows) as shown:
             while block := list(islice(inputs, FILE_BLOCK)):
-                answered = predictor.answer(block, shown, total=records.rows)
+                answered = predictor.answer(block, shown, rows=records.rows)
                 count += len(answered.rows)
                 yield answered
 

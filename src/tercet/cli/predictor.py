@@ -60,12 +60,12 @@ class Predictor:
             self.labels = rows.labels(LabelRule.of_task(self.spec))
 
     def answer(
-        self, texts: Sequence[Texts], progress: Progress = silent, *, total: int | None = None
+        self, texts: Sequence[Texts], progress: Progress = silent, *, rows: int | None = None
     ) -> Answered:
-        """Predict the next rows."""
+        """Predict the next rows, of `rows` altogether."""
 
-        def within(done: int, of: int | None = None, *, note: str = "") -> None:
-            progress(start + done * len(texts) // (of or len(texts)), total)
+        def within(done: int, total: int | None = None, *, note: str = "") -> None:
+            progress(start + done * len(texts) // (total or len(texts)), rows)
 
         start = self.done
         inputs: Any = list(texts) if self.width == 2 else [text for (text,) in texts]

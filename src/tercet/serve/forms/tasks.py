@@ -9,7 +9,8 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from tercet.model import SIMILARITY_SCALE, Floats, PairMode, Prediction, to_predictions
+from tercet.model import SIMILARITY_SCALE, Floats, PairMode
+from tercet.predictions import Prediction, to_predictions
 from tercet.serve.exchange import answer, body_of, input_options, read, responses
 from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
