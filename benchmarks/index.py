@@ -36,7 +36,7 @@ from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
 from tercet.embed.schema import Identity, vectors_schema, write_index
 from tercet.embed.staged import Staged, stage
-from tercet.evaluate.suites.robustness.perturb import negation, numbers, typos
+from tercet.evaluation.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index

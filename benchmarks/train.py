@@ -38,15 +38,15 @@ from tercet.nn.fused import FusedEncoder
 from tercet.recipe import Recipe
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Tokens
-from tercet.train.backward import Backward
-from tercet.train.distributed import World
-from tercet.train.listener import Silent
-from tercet.train.loop import Loop
-from tercet.train.parts import choose_trainable, set_modes
-from tercet.train.plan import StagePlan
-from tercet.train.preparation import prepare
-from tercet.train.run import train_recipe
-from tercet.train.update import Update
+from tercet.training.backward import Backward
+from tercet.training.distributed import World
+from tercet.training.listener import Silent
+from tercet.training.loop import Loop
+from tercet.training.parts import choose_trainable, set_modes
+from tercet.training.plan import StagePlan
+from tercet.training.preparation import prepare
+from tercet.training.run import train_recipe
+from tercet.training.update import Update
 from tercet.weights import resolve
 
 Measured = TypeVar("Measured")

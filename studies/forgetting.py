@@ -21,7 +21,7 @@ from typing import Any
 
 from variants import Tree, run_folder, train_all
 
-from tercet.evaluate.presentation import Axis, Chart, Series, padded
+from tercet.evaluation.presentation import Axis, Chart, Series, padded
 from tercet.recipe import find_bundled
 from tercet.report.svg import Frame, to_svg
 

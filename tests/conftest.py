@@ -216,10 +216,10 @@ def make_answers(
     """Answers with the metrics of their predictions."""
     import numpy as np
 
-    from tercet.evaluate.answers import Answers
-    from tercet.evaluate.bootstrap import estimates
-    from tercet.evaluate.calibration import measure_calibration
-    from tercet.evaluate.metrics import classification_metrics, grade_metrics
+    from tercet.evaluation.answers import Answers
+    from tercet.evaluation.bootstrap import estimates
+    from tercet.evaluation.calibration import measure_calibration
+    from tercet.evaluation.metrics import classification_metrics, grade_metrics
 
     labels = np.asarray(labels)
     predictions = np.asarray(predictions, np.float64)
@@ -240,7 +240,7 @@ def make_answers(
 
 
 def make_task(*modes: Any, file: str = "dev.csv") -> Any:
-    from tercet.evaluate.suites.tasks import TaskResult
+    from tercet.evaluation.suites.tasks import TaskResult
 
     return TaskResult([], [file], {answers.mode: answers for answers in modes})
 
@@ -270,7 +270,7 @@ def make_texts() -> dict[str, tuple[list[str], ...]]:
 def make_tasks(skill: float, seed: int, texts: dict[str, tuple[list[str], ...]]) -> Any:
     import numpy as np
 
-    from tercet.evaluate.suites.tasks import TasksResult
+    from tercet.evaluation.suites.tasks import TasksResult
 
     truth, noise = np.random.default_rng(7), np.random.default_rng(seed)
     classes, pairs = truth.integers(0, 3, ROWS), truth.integers(0, 2, ROWS)
@@ -308,7 +308,7 @@ def make_evaluation(
     suites: dict[str, Any] | None = None,
 ) -> Any:
     """skill: how closely predictions follow the labels"""
-    from tercet.evaluate.evaluation import Evaluation
+    from tercet.evaluation.evaluation import Evaluation
 
     texts = make_texts() if texts is None else texts
     return Evaluation(
@@ -331,12 +331,12 @@ def make_suites(missing: list[Any] | None = None) -> dict[str, Any]:
     """Results of the suites beyond `tasks`."""
     import numpy as np
 
-    from tercet.evaluate.metrics import Estimate
-    from tercet.evaluate.suites.geometry import GeometryResult, Projection, Spectrum
-    from tercet.evaluate.suites.robustness import ChangeResult, Example, RobustnessResult
-    from tercet.evaluate.suites.robustness.word_order import OrderResult
-    from tercet.evaluate.suites.sts import SetResult, StsResult
-    from tercet.evaluate.suites.transfer import TransferResult, TransfersResult
+    from tercet.evaluation.metrics import Estimate
+    from tercet.evaluation.suites.geometry import GeometryResult, Projection, Spectrum
+    from tercet.evaluation.suites.robustness import ChangeResult, Example, RobustnessResult
+    from tercet.evaluation.suites.robustness.word_order import OrderResult
+    from tercet.evaluation.suites.sts import SetResult, StsResult
+    from tercet.evaluation.suites.transfer import TransferResult, TransfersResult
 
     half, none = Estimate(0.5, (0.4, 0.6)), Estimate(None)
     grades, cosines = np.array([0.0, 1.0, 4.0, 5.0]), np.array([0.1, 0.2, 0.9, 0.8])

@@ -14,8 +14,8 @@ import tercet
 from tercet.recipe import Recipe
 from tercet.specs import HEADS, OBJECTIVES, SCHEDULES, SURGERIES, Feature
 from tercet.specs.registry import Registry
-from tercet.train.listener import Silent
-from tercet.train.run import train_recipe
+from tercet.training.listener import Silent
+from tercet.training.run import train_recipe
 
 PAGE = (Path(__file__).parents[1] / "docs" / "recipes.md").read_text("utf-8")
 TICKETS = {

@@ -30,7 +30,7 @@ def register(part: P) -> P:
 
     part: a subclass of `HeadSpec`, `PredictiveSpec`, `ContrastiveSpec` or `ScheduleSpec` of
         `tercet.specs`, a `SurgerySpec`, an `Architecture` of `tercet.nn.architectures`, or a
-        `Suite` of `tercet.evaluate.suite`
+        `Suite` of `tercet.evaluation.suite`
     """
     registry = getattr(part, "registry", None)
     kind_name = getattr(part, "kind_name", None)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tercet.evaluate.compare import compare
+from tercet.evaluation.compare import compare
 from tercet.report.comparison import disagreements_table, suite_metrics_table
 
 

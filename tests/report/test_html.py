@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.suite import Missing
-from tercet.evaluate.suites.tasks import TasksResult
+from tercet.evaluation.metrics import Estimate
+from tercet.evaluation.suite import Missing
+from tercet.evaluation.suites.tasks import TasksResult
 from tercet.report.html import render_html
 from tercet.report.page import evaluation_page
 from tercet.report.report import Report

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.suite import Missing
+from tercet.evaluation.metrics import Estimate
+from tercet.evaluation.suite import Missing
 from tercet.report.markdown import SHOWN, escape
 from tercet.report.report import Report
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import tercet
-from tercet.evaluate import compare as comparing
-from tercet.evaluate.evaluation import evaluate
-from tercet.evaluate.metrics import Estimate
-from tercet.evaluate.presentation import Headline
-from tercet.evaluate.suite import Context, Missing, Suite, SuiteResult
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation import compare as comparing
+from tercet.evaluation.evaluation import evaluate
+from tercet.evaluation.metrics import Estimate
+from tercet.evaluation.presentation import Headline
+from tercet.evaluation.suite import Context, Missing, Suite, SuiteResult
+from tercet.evaluation.suites import SUITES
 from tercet.report import report as reports
 from tercet.report.report import Report
 

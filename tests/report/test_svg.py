@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tercet.evaluate.presentation import Axis, Chart, Series
+from tercet.evaluation.presentation import Axis, Chart, Series
 from tercet.report.svg import Frame, Plot, nice_ticks, to_svg
 
 

@@ -13,12 +13,12 @@ import typer
 from tercet.cli.console import print_message, print_table, progress
 from tercet.cli.options import MODEL_HELP, PluginOption
 from tercet.errors import TercetError
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation.suites import SUITES
 from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
-    from tercet.evaluate.evaluation import Evaluation
+    from tercet.evaluation.evaluation import Evaluation
     from tercet.model import Model
     from tercet.report.report import Report
 
@@ -88,7 +88,7 @@ def evaluate(
 
     Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
-    from tercet.evaluate.labelled import on_file
+    from tercet.evaluation.labelled import on_file
     from tercet.model import load
     from tercet.report.report import Report
     from tercet.report.training import run_of
@@ -136,7 +136,7 @@ def _folder(data: Path | None) -> Path:
 def _measure(
     loaded: Sequence[Model], data: Path, suites: list[str], rows: int | None
 ) -> list[Evaluation]:
-    from tercet.evaluate.evaluation import evaluate
+    from tercet.evaluation.evaluation import evaluate
 
     evaluations = []
     for model in loaded:

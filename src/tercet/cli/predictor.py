@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tercet.data.labels import LabelRule, Labels
 from tercet.data.text_rows import TextRows
 from tercet.errors import ArgumentError
-from tercet.evaluate.metrics import Values
-from tercet.evaluate.scoring import metrics_of
+from tercet.evaluation.metrics import Values
+from tercet.evaluation.scoring import metrics_of
 from tercet.model import Model, PairMode
 from tercet.predictions import both_classes, chosen_classes, output_columns, unique_names
 from tercet.progress import Progress, silent

@@ -52,7 +52,7 @@ def train(
     chosen = Recipe.load(recipe, overrides or [])
     folder = out or Path("runs") / chosen.name
 
-    from tercet.train.run import train_recipe
+    from tercet.training.run import train_recipe
 
     result = train_recipe(
         chosen,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tercet.evaluate import presentation as show
-from tercet.evaluate.compare import Comparison, Difference, Disagreement, MetricComparison
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation import presentation as show
+from tercet.evaluation.compare import Comparison, Difference, Disagreement, MetricComparison
+from tercet.evaluation.suites import SUITES
 
 
 def comparison_sections(comparison: Comparison) -> list[show.Section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from tercet.evaluate.presentation import ConfusionMatrix, Headline, decimal
+from tercet.evaluation.presentation import ConfusionMatrix, Headline, decimal
 from tercet.report.page import Page
 from tercet.report.svg import plot
 from tercet.report.templating import environment, source

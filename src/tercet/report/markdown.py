@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tercet.evaluate.presentation import Section, Table
+from tercet.evaluation.presentation import Section, Table
 from tercet.report.page import Page
 
 SHOWN = 10

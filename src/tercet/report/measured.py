@@ -13,9 +13,9 @@ import pyarrow.parquet
 
 from tercet.data.tables import to_arrow
 from tercet.errors import TercetError
-from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.evaluation import evaluate as run_suites
-from tercet.evaluate.labelled import on_file, on_files
+from tercet.evaluation.evaluation import Evaluation
+from tercet.evaluation.evaluation import evaluate as run_suites
+from tercet.evaluation.labelled import on_file, on_files
 from tercet.files import write_text
 from tercet.model import Model, load
 from tercet.progress import Phases, silent_phases

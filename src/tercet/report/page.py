@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tercet.evaluate.compare import Comparison
-from tercet.evaluate.evaluation import Evaluation
-from tercet.evaluate.presentation import Headline, Section, enumeration
-from tercet.evaluate.suite import Missing
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation.compare import Comparison
+from tercet.evaluation.evaluation import Evaluation
+from tercet.evaluation.presentation import Headline, Section, enumeration
+from tercet.evaluation.suite import Missing
+from tercet.evaluation.suites import SUITES
 from tercet.report.comparison import comparison_sections
 from tercet.report.training import RunHistory, training_section
 

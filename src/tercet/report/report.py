@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tercet.evaluate.compare import Comparison, compare
-from tercet.evaluate.evaluation import SCHEMA, Evaluation
-from tercet.evaluate.presentation import Table
-from tercet.evaluate.suites import SUITES
+from tercet.evaluation.compare import Comparison, compare
+from tercet.evaluation.evaluation import SCHEMA, Evaluation
+from tercet.evaluation.presentation import Table
+from tercet.evaluation.suites import SUITES
 from tercet.report.html import render_html
 from tercet.report.markdown import render_markdown
 from tercet.report.page import Page, comparison_page, evaluation_page

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tercet.evaluate.presentation import Axis, Chart, MapPoint, Point, SentenceMap, Series
+from tercet.evaluation.presentation import Axis, Chart, MapPoint, Point, SentenceMap, Series
 from tercet.report.templating import environment, source
 
 COLOURS = 6

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tercet.errors import TercetError
-from tercet.evaluate import presentation as show
-from tercet.evaluate.metrics import Values
-from tercet.evaluate.scoring import best_mode
+from tercet.evaluation import presentation as show
+from tercet.evaluation.metrics import Values
+from tercet.evaluation.scoring import best_mode
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tercet.evaluate.metrics import Bounds
-from tercet.evaluate.presentation import Axis, Chart, Series, padded
+from tercet.evaluation.metrics import Bounds
+from tercet.evaluation.presentation import Axis, Chart, Series, padded
 from tercet.files import write_text
 from tercet.report.svg import Frame, to_svg
 from tercet.reproduce.table import TASKS, ExperimentRow

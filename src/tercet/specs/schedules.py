@@ -16,7 +16,7 @@ SCHEDULES: Registry[type[ScheduleSpec]] = Registry("schedule")
 class ScheduleSpec(Part):
     """A kind of schedule, with the keys of all kinds.
 
-    Its implementation is a function `present(spec, span)` as in `tercet.train.schedules.span`.
+    Its implementation is a function `present(spec, span)` as in `tercet.training.schedules.span`.
     """
 
     registry = SCHEDULES
@@ -55,7 +55,7 @@ class SequentialSpec(ScheduleSpec):
 
     kind: Literal["sequential"] = "sequential"
     keys = frozenset({"order"})
-    implementation = "tercet.train.schedules.sequential:present"
+    implementation = "tercet.training.schedules.sequential:present"
 
 
 @declare
@@ -64,7 +64,7 @@ class RoundRobinSpec(ScheduleSpec):
 
     kind: Literal["round-robin"] = "round-robin"
     keys = frozenset({"order", "walk"})
-    implementation = "tercet.train.schedules.round_robin:present"
+    implementation = "tercet.training.schedules.round_robin:present"
 
 
 @declare
@@ -73,7 +73,7 @@ class RandomSpec(ScheduleSpec):
 
     kind: Literal["random"] = "random"
     keys = frozenset({"weights", "steps_per_epoch"})
-    implementation = "tercet.train.schedules.random:present"
+    implementation = "tercet.training.schedules.random:present"
 
 
 @declare
@@ -81,7 +81,7 @@ class ProportionalSpec(ScheduleSpec):
     """Every batch of every task once per epoch, shuffled."""
 
     kind: Literal["proportional"] = "proportional"
-    implementation = "tercet.train.schedules.proportional:present"
+    implementation = "tercet.training.schedules.proportional:present"
 
 
 @declare
@@ -90,7 +90,7 @@ class TemperatureSpec(ScheduleSpec):
 
     kind: Literal["temperature"] = "temperature"
     keys = frozenset({"temperature", "steps_per_epoch"})
-    implementation = "tercet.train.schedules.temperature:present"
+    implementation = "tercet.training.schedules.temperature:present"
 
 
 @declare
@@ -99,7 +99,7 @@ class AnnealedSpec(ScheduleSpec):
 
     kind: Literal["annealed"] = "annealed"
     keys = frozenset({"steps_per_epoch"})
-    implementation = "tercet.train.schedules.annealed:present"
+    implementation = "tercet.training.schedules.annealed:present"
 
 
 @declare
@@ -108,8 +108,8 @@ class NeedsSpec(ScheduleSpec):
 
     kind: Literal["needs"] = "needs"
     keys = frozenset({"goals", "steps_per_epoch"})
-    implementation = "tercet.train.schedules.needs:present"
-    after_score = "tercet.train.schedules.needs:neediest"
+    implementation = "tercet.training.schedules.needs:present"
+    after_score = "tercet.training.schedules.needs:neediest"
 
 
 @declare
@@ -118,7 +118,7 @@ class TogetherSpec(ScheduleSpec):
 
     kind: Literal["together"] = "together"
     keys = frozenset({"walk"})
-    implementation = "tercet.train.schedules.together:present"
+    implementation = "tercet.training.schedules.together:present"
     joint = True
 
 

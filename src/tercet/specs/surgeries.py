@@ -41,7 +41,7 @@ for _kind, _description, _implementation in (
     ("dualproj", "DualProj (Lopez-Paz and Ranzato, 2017): projects the mean", "torchjd:dualproj"),
 ):
     SURGERIES.add(
-        _kind, SurgerySpec(_kind, _description, f"tercet.train.surgeries.{_implementation}")
+        _kind, SurgerySpec(_kind, _description, f"tercet.training.surgeries.{_implementation}")
     )
 
 

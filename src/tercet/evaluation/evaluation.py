@@ -1,0 +1,137 @@
+"""Suites run on a model."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tercet
+from tercet.errors import TercetError
+from tercet.evaluation.encoded_texts import EncodedTexts
+from tercet.evaluation.metrics import Estimate
+from tercet.evaluation.suite import Context, Missing, SuiteResult
+from tercet.evaluation.suites import SUITES
+from tercet.model import Model
+from tercet.progress import Phases, silent_phases
+
+SCHEMA = 3
+PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation:
+    """The results of a model, by suite.
+
+    model: its name, encoder, recipe, width and tasks
+    data: the name of the data folder
+    left_out: requested suites that need heads, where the model has none
+    """
+
+    model: dict[str, Any]
+    data: str
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    seconds: float
+    suites: Mapping[str, SuiteResult]
+    left_out: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self.model["name"])
+
+    @property
+    def missing(self) -> list[Missing]:
+        """The files that suites did not find."""
+        return [missing for result in self.suites.values() for missing in result.missing]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know, one sentence each."""
+        notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
+        return notes + [note for result in self.suites.values() for note in result.notes()]
+
+    def __repr__(self) -> str:
+        """The main metrics, a line each."""
+        headlines = [each for result in self.suites.values() for each in result.headlines()]
+        lines = [
+            f"  {each.subject}: {each.metric} {_shown(each.estimate)}" for each in headlines
+        ] + [f"  {missing.suite}: {missing.file} is missing" for missing in self.missing]
+        return "\n".join([f"Evaluation of {self.name} on {self.data}", *lines])
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of docs/evaluation.md."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "data": self.data,
+            "versions": self.versions,
+            "machine": self.machine,
+            "seconds": round(self.seconds, 3),
+            "suites": {name: result.to_json() for name, result in self.suites.items()},
+            "missing": [asdict(missing) for missing in self.missing],
+        }
+
+
+def _shown(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "undefined"
+    interval = estimate.interval
+    bounds = "" if interval is None else f" (95 %: {interval[0]:.3f} to {interval[1]:.3f})"
+    return f"{estimate.value:.3f}{bounds}"
+
+
+def evaluate(
+    model: Model,
+    data_dir: Path,
+    *,
+    suites: Sequence[str] | None = None,
+    name: str | None = None,
+    rows: int | None = None,
+    compared: Sequence[Model] = (),
+    phases: Phases = silent_phases,
+) -> Evaluation:
+    """Run suites on a model; each text is encoded once for all of them.
+
+    suites: names; default: all. Suites that need heads are left out for a model without heads,
+        unless no other is requested
+    name: the model's name in the document; default: `model.name`
+    rows: at most so many rows of each task, for a quick look
+    compared: the models that this one is compared with; pairs that one of them was trained on are
+        left out for all
+    phases: starts the progress of one phase
+    """
+    requested = SUITES.names() if suites is None else suites
+    for unknown in (suite for suite in requested if suite not in SUITES):
+        raise TercetError(SUITES.unknown(unknown))
+    ordered = [suite for suite in SUITES if suite in requested]
+    runnable = [suite for suite in ordered if model.tasks or not SUITES[suite].needs_heads]
+    if not runnable:
+        raise TercetError("This model has no task to measure; it can only embed.")
+    began = time.perf_counter()
+    context = Context(EncodedTexts(model, phases), data_dir, rows=rows, compared=compared)
+    results = {suite: SUITES[suite]().run(context) for suite in runnable}
+    return Evaluation(
+        model={
+            "name": name or model.name,
+            "encoder": model.info.encoder,
+            "recipe": model.info.recipe,
+            "width": model.width,
+            "tasks": list(model.tasks),
+        },
+        data=data_dir.resolve().name,
+        versions={"tercet": tercet.__version__, **{name: version(name) for name in PACKAGES}},
+        machine={
+            **model.engine.machine(),
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+        },
+        seconds=time.perf_counter() - began,
+        suites=results,
+        left_out=[suite for suite in ordered if suite not in runnable],
+    )

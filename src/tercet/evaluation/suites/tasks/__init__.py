@@ -1,0 +1,251 @@
+"""The suite `tasks`: every task of a model on its dev data, in every mode, by every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
+from tercet.errors import TercetError
+from tercet.evaluation import presentation as show
+from tercet.evaluation.answers import Answers
+from tercet.evaluation.bootstrap import estimates
+from tercet.evaluation.calibration import class_probabilities, measure_calibration
+from tercet.evaluation.metrics import Estimate, Values
+from tercet.evaluation.scaling import judged_rows
+from tercet.evaluation.scoring import measured, metrics_of, overall_of
+from tercet.evaluation.suite import Context, Missing, Suite, SuiteResult, note_missing
+from tercet.evaluation.suites.tasks.charts import task_charts
+from tercet.evaluation.suites.tasks.details import confusion, mistake_rows
+from tercet.evaluation.suites.tasks.findings import task_findings
+from tercet.folders.model_card import Metrics
+from tercet.specs import Mode, TaskSpec
+
+SEED = 11711
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """One task; the most accurate of its modes first."""
+
+    skipped: list[BadRow]
+    files: list[str]
+    modes: dict[Mode, Answers]
+
+    @property
+    def best(self) -> Answers:
+        """The answers of the most accurate mode."""
+        return next(iter(self.modes.values()))
+
+    @property
+    def rows(self) -> int:
+        return len(self.best.labels)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "skipped": [
+                {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
+                for row in self.skipped
+            ],
+            "metric": self.best.metric,
+            "classes": self.best.classes,
+            "modes": {mode: answers.to_json() for mode, answers in self.modes.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TasksResult(SuiteResult):
+    """The metrics of all tasks, and their mean: plain, and with (r + 1) / 2 for correlations."""
+
+    tasks: dict[str, TaskResult]
+    overall: Values
+    missing: list[Missing] = field(default_factory=list)
+
+    @property
+    def values(self) -> Metrics:
+        """The metrics without intervals, as a model folder keeps them."""
+        return _values(self.tasks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tasks": {name: task.to_json() for name, task in self.tasks.items()},
+            "overall": self.overall,
+        }
+
+    def metrics(self) -> dict[str, Estimate]:
+        """Models are compared by `answers` instead."""
+        return {}
+
+    def answers(self) -> list[Answers]:
+        return [task.best for task in self.tasks.values()]
+
+    def notes(self) -> list[str]:
+        return [
+            f"{name}: {describe_skipped(task.skipped)}"
+            for name, task in self.tasks.items()
+            if task.skipped
+        ]
+
+    def headlines(self) -> list[show.Headline]:
+        return [
+            show.Headline(each.task, f"{each.metric}, mode {each.mode}", each.metrics[each.metric])
+            for each in self.answers()
+        ]
+
+    def findings(self) -> dict[str, str]:
+        mean = self.overall["mean"]
+        findings = {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
+        for name, task in self.tasks.items():
+            if task.rows:
+                findings[name] = " ".join(task_findings(list(task.modes.values())))
+        return findings
+
+    def tables(self) -> list[show.Table]:
+        return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
+
+    def sections(self, suite: type[Suite]) -> list[show.Section]:
+        if not self.tasks:
+            return []
+        parts = [
+            show.Section(
+                name,
+                _describe_rows(task),
+                matrices=[
+                    show.ConfusionMatrix(f"Mode {each.mode}", each.classes, confusion(each))
+                    for each in task.modes.values()
+                    if each.classes
+                ],
+                charts=task_charts(list(task.modes.values())),
+            )
+            for name, task in self.tasks.items()
+        ]
+        sections = [show.Section(suite.title, suite.intro, tables=self.tables(), parts=parts)]
+        if all(answers.texts for answers in self.answers()):
+            intro = (
+                "The wrong predictions of each task's most accurate mode with the highest "
+                "confidence, and the grades that are furthest off. Labels are people's, and some "
+                "of them are mistakes too."
+            )
+            sections.append(show.Section("Mistakes", intro, tables=[self._mistakes_table()]))
+        return sections
+
+    def _answers(self) -> Iterator[tuple[str, Mode, Answers]]:
+        for name, task in self.tasks.items():
+            for mode, answers in task.modes.items():
+                yield name, mode, answers
+
+    def _metrics_table(self) -> show.Table:
+        rows = []
+        for name, mode, answers in self._answers():
+            for metric, value in answers.metrics.items():
+                marked = f"{metric}*" if metric == answers.metric else metric
+                cells = [show.Cell(name), show.Cell(marked), *show.estimate_cells(value)]
+                rows.append([*cells, show.Cell(mode), show.count(len(answers.labels))])
+        for mean, score in self.overall.items():
+            empty = [show.Cell("")] * 3
+            rows.append([show.Cell("overall"), show.Cell(mean), show.number(score), *empty])
+        return show.Table(
+            caption="Every metric of every mode; * marks the main metric of a task",
+            columns=["Task", "Metric", "Value", show.INTERVAL, "Mode", "Rows"],
+            rows=rows,
+        )
+
+    def _calibration_table(self) -> show.Table:
+        numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
+        rows = []
+        for name, mode, answers in self._answers():
+            if (result := answers.calibration) is not None:
+                values = result.ece, result.nll, result.scaling.temperature, result.scaling.shift
+                rows.append([show.Cell(name), show.Cell(mode), *map(show.number, values)])
+        return show.Table(
+            caption="Calibration of the probabilities: lower errors are better. A head's outputs "
+            "are divided by the temperature; with two classes the shift is then added",
+            columns=["Task", "Mode", *numeric],
+            rows=rows,
+        )
+
+    def _mistakes_table(self) -> show.Table:
+        """The worst mistakes of each task's most accurate mode."""
+        return show.Table(
+            caption="The worst mistakes of each task",
+            columns=["Sentence", "Task", "Expected", "Predicted", "How wrong"],
+            rows=show.interleave(mistake_rows(answers) for answers in self.answers()),
+            filters=["Task", "Expected", "Predicted"],
+        )
+
+
+class Tasks(Suite):
+    name = "tasks"
+    title = "Tasks"
+    description = "the model's own tasks on their dev data"
+    needs_heads = True
+
+    def run(self, context: Context) -> TasksResult:
+        """Measure all tasks that predict on their dev files."""
+        specs = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
+        if not specs:
+            raise TercetError("This model has no task to measure; it can only embed.")
+        results: dict[str, TaskResult] = {}
+        missing: list[Missing] = []
+        for name, spec in specs.items():
+            with note_missing(missing, self.name, name):
+                examples = read_examples(spec, "dev", context.data)
+                results[name] = _measure(context, name, spec, examples)
+        if missing:
+            return TasksResult(results, {"mean": None, "mean-shifted": None}, missing)
+        return TasksResult(results, overall_of(_values(results), specs))
+
+
+def _values(tasks: dict[str, TaskResult]) -> Metrics:
+    return {
+        name: {
+            mode: {metric: value.value for metric, value in answers.metrics.items()}
+            for mode, answers in task.modes.items()
+        }
+        for name, task in tasks.items()
+    }
+
+
+def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) -> TaskResult:
+    assert examples.labels is not None
+    texts = tuple(column[: context.rows] for column in examples.texts)
+    labels = examples.labels[: len(texts[0])]
+    scalings = (context.model.info.scalings or {}).get(name, {})
+    modes: dict[Mode, Answers] = {}
+    for mode in spec.predicting_modes:
+        outputs = context.texts.outputs(name, mode, texts)
+        predicted = context.model.engine.predict(name, mode, outputs)
+        values = measured(spec, outputs, predicted)
+        calibration = None
+        if spec.labels is not None:
+            scaling = scalings.get(mode)
+            rows = np.arange(len(labels))
+            if scaling is not None:
+                rows = np.intersect1d(rows, judged_rows(spec, len(examples)))
+            calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
+        modes[mode] = Answers(
+            task=name,
+            mode=mode,
+            metric=spec.chosen_metric,
+            metrics=estimates(metrics_of(spec, labels, values), labels, values, SEED),
+            classes=spec.labels,
+            labels=labels,
+            predictions=np.asarray(
+                predicted if spec.labels is None else class_probabilities(predicted), np.float64
+            ),
+            unclipped=None if values is predicted else values,
+            texts=texts,
+            calibration=calibration,
+        )
+    return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
+
+
+def _describe_rows(task: TaskResult) -> str:
+    skipped = f"; {len(task.skipped):,} more could not be used" if task.skipped else ""
+    return f"{task.rows:,} rows of {', '.join(task.files)}{skipped}."

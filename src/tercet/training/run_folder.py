@@ -1,0 +1,85 @@
+"""The folder of a run: recipe, metrics.jsonl, checkpoints, model, and finally the summary."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tercet.errors import ArgumentError
+from tercet.files import is_temporary, read_json_object, write_json, write_text
+from tercet.recipe import Recipe
+from tercet.training.metrics_log import open_metrics
+
+_RECIPE, _METRICS, _SUMMARY = "recipe.toml", "metrics.jsonl", "summary.json"
+
+
+class RunFolder:
+    """The folder that a run writes to, from its main process only."""
+
+    def __init__(self, path: Path, recipe: Recipe) -> None:
+        self.path = path
+        self.model = path / "model"
+        self.checkpoints = path / "checkpoints"
+        self.curves = path / "tensorboard"
+        self._recipe = recipe
+
+    def check(self, *, resume: bool) -> None:
+        """Refuse a folder that is not this run's own."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ArgumentError(f"{self.path}: is a file; `out` needs a folder.", "out")
+        stored = self.path / _RECIPE
+        holds = self.path.is_dir() and not all(map(is_temporary, self.path.iterdir()))
+        if resume and holds and not stored.is_file():
+            raise ArgumentError(
+                f"{self.path}: holds files, but no run to resume; use another `out`.",
+                "out",
+            )
+        if not resume and holds:
+            raise ArgumentError(
+                f"{self.path}: already holds files; use `resume` to continue the run in it, or "
+                "another `out`.",
+                "resume",
+                "out",
+            )
+        if resume and stored.is_file() and Recipe.load(stored) != self._recipe:
+            raise ArgumentError(
+                f"{stored}: the run was started with another recipe; use that one, with the same "
+                "`overrides`, or start a new run without `resume`.",
+                "overrides",
+                "resume",
+            )
+
+    def open(self) -> None:
+        """Make the folder and put the recipe into it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.path / _RECIPE, self._recipe.to_toml())
+
+    def open_metrics(self, *, length: int, is_main: bool) -> BinaryIO:
+        """metrics.jsonl cut to a length; nothing on other processes than the main one."""
+        if not is_main:
+            return Path(os.devnull).open("wb")
+        return open_metrics(self.path / _METRICS, length=length)
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.path / _SUMMARY).is_file()
+
+    def summary(self) -> dict[str, Any]:
+        """The summary of a finished run."""
+        return read_json_object(self.path / _SUMMARY)
+
+    def finish(self, summary: dict[str, Any], *, kept_steps: Sequence[int]) -> None:
+        """Write the summary, which marks the run as finished."""
+        write_json(self.path / _SUMMARY, {**summary, "stages": self._after_stages(kept_steps)})
+
+    def _after_stages(self, kept_steps: Sequence[int]) -> list[dict[str, Any]]:
+        """The scores on dev of the weights that each stage left: what is forgotten, and when."""
+        lines = [json.loads(line) for line in (self.path / _METRICS).read_text().splitlines()]
+        scored = {line["step"]: line["dev"] for line in lines if "dev" in line}
+        return [
+            {"stage": stage.name, "step": step, "dev": scored.get(step, {})}
+            for stage, step in zip(self._recipe.stages, kept_steps, strict=True)
+        ]

@@ -1,0 +1,104 @@
+"""From the tables that were read to the rows that train, and what their teachers give for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tercet.data.examples import Examples
+from tercet.data.held_out import Rows, held_out_rows, rows_apart, rows_not_in
+from tercet.data.layouts import Split, split_files
+from tercet.data.table import TaskTable
+from tercet.errors import TercetError
+from tercet.infer.engine import Engine
+from tercet.recipe import Recipe
+from tercet.training.head_loss import Targets
+from tercet.training.listener import Listener
+from tercet.training.pairing import make_pairs
+from tercet.training.teaching import Teachers
+
+Columns = list[tuple[int, Rows]]
+"""Where the texts of each column are in the files: in which column, at which rows."""
+
+
+class TrainingRows:
+    """Leaves out rows, makes pairs and queries teachers, as the tasks of a recipe say."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        read: Callable[[str, Split], Examples],
+        engine: Engine,
+        listener: Listener,
+    ) -> None:
+        """`read` gives the texts of a task's split; `engine` has the untrained network."""
+        self._tasks = recipe.tasks
+        self._read = read
+        self._engine = engine
+        self._listener = listener
+
+    def choose(
+        self, tables: Mapping[str, TaskTable]
+    ) -> tuple[dict[str, TaskTable], dict[str, Targets]]:
+        """The tables to train on, and for tasks with a teacher its targets for every row."""
+        teachers = Teachers(device=self._engine.network.device, listener=self._listener)
+        chosen: dict[str, TaskTable] = {}
+        targets: dict[str, Targets] = {}
+        for name, table in tables.items():
+            chosen[name], columns = self._choose(name, table)
+            if self._tasks[name].teacher is not None:
+                targets[name] = self._targets(teachers, name, columns)
+        return chosen, targets
+
+    def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, Columns]:
+        pairs = self._tasks[name].data.pairs
+        columns: Columns = [(place, np.arange(len(table))) for place in range(len(table.columns))]
+        if pairs is not None:
+            first, second = make_pairs(
+                table.columns[0], pairs, engine=self._engine, listener=self._listener
+            )
+            self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
+            columns = [(0, first), (0, second)]
+        kept_rows = self._rows_to_train_on(name, columns)
+        if not len(kept_rows):
+            raise TercetError(
+                f"Task `{name}`: no row is left to train on, all are held out or in dev."
+            )
+        if (left_out := len(columns[0][1]) - len(kept_rows)) > 0:
+            self._listener.say(f"{name}: {left_out:,} rows held out.")
+        columns = [(place, rows[kept_rows]) for place, rows in columns]
+        if pairs is not None:
+            return table.paired(columns[0][1], columns[1][1]), columns
+        return (table.take(kept_rows) if left_out else table), columns
+
+    def _rows_to_train_on(self, name: str, columns: Columns) -> Rows:
+        """All rows but those held out; for a task like another, all but those that reveal rows
+        held out by the other, or that are in its dev."""
+        task = self._tasks[name]
+        rows = np.arange(len(columns[0][1]))
+        if task.like is None:
+            if task.held_out == 0.0:
+                return rows
+            return np.setdiff1d(rows, held_out_rows(len(rows), share=task.held_out))
+        other = self._tasks[task.like]
+        texts = self._texts(name, columns[: 1 if "single" in task.modes else 2])
+        if other.held_out > 0.0:
+            known = self._read(task.like, "train").texts
+            held_out = held_out_rows(len(known[0]), share=other.held_out).tolist()
+            rows = rows_apart(texts, [[column[row] for row in held_out] for column in known])
+        if split_files(other.data, "dev"):
+            rows = np.intersect1d(rows, rows_not_in(texts, self._read(task.like, "dev").texts))
+        return rows
+
+    def _texts(self, name: str, columns: Columns) -> list[list[str]]:
+        texts = self._read(name, "train").texts
+        return [[texts[column][row] for row in rows.tolist()] for column, rows in columns]
+
+    def _targets(self, teachers: Teachers, name: str, columns: Columns) -> Targets:
+        task = self._tasks[name]
+        # The head of a pair reads two columns; a teacher's vectors are of all.
+        used = 1 if "single" in task.modes else 2 if task.predicts else len(columns)
+        width = self._engine.network.encoder.config.width
+        return teachers.targets(name, task, self._texts(name, columns[:used]), width=width)

@@ -1,0 +1,87 @@
+"""Stages of a run: what each scores, which weights it leaves to the next, and what is recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tercet.errors import TercetError
+from tercet.recipe import Recipe
+from tercet.training.listener import Silent
+from tercet.training.run import train_recipe
+
+MLP = {"kind": "mlp", "dropout": 0.0}
+TASKS: dict[str, Any] = {
+    "sentiment": {
+        "data": {"layout": "cs224n-sst", "limit": 40},
+        "labels": ["0", "1", "2", "3", "4"],
+        "single": {"head": MLP, "objective": {"kind": "cross-entropy"}},
+    },
+    "similarity": {
+        "data": {"layout": "cs224n-sts", "limit": 40},
+        "range": [0, 5],
+        "cross": {"head": MLP, "objective": {"kind": "mean-squared-error"}},
+    },
+}
+FAST = {"lr": 3e-3, "warmup": 0.0, "decay": "constant"}
+
+
+@pytest.fixture
+def run(tiny_encoder: Path, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+
+    def train(*stages: dict[str, Any], **blocks: Any) -> tuple[dict[str, Any], list[Any]]:
+        """The summary of a run of these stages, and its scores on dev."""
+        tree = {
+            "name": "stages",
+            "summary": "A recipe of the tests",
+            "encoder": {"name": str(tiny_encoder), "max_tokens": 24},
+            "tasks": TASKS,
+            "stages": [{"batch": 8, "optimiser": FAST, **stage} for stage in stages],
+            **blocks,
+        }
+        out = tmp_path / "run"
+        recipe = Recipe.from_tree(tree, where="stages")
+        train_recipe(recipe, data=sample_data, out=out, device="cpu", listener=Silent())
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        return json.loads((out / "summary.json").read_text()), [x for x in lines if "dev" in x]
+
+    return train
+
+
+def test_every_stage_ends_with_a_score_of_every_task(run: Any) -> None:
+    summary, _ = run(
+        {"name": "one", "tasks": ["sentiment"], "steps": 3},
+        {"name": "two", "tasks": ["similarity"], "steps": 4},
+        evaluation={"every": 0, "keep": "last"},
+    )
+    assert [(s["stage"], s["step"]) for s in summary["stages"]] == [("one", 3), ("two", 7)]
+    assert all(s["dev"].keys() == {"sentiment", "similarity"} for s in summary["stages"])
+    assert summary["stages"][1]["dev"] == summary["dev"]
+    assert summary["stages"][0]["dev"] != summary["dev"]
+
+
+def test_a_stage_leaves_its_best_by_its_own_score(run: Any) -> None:
+    own = {"tasks": ["sentiment"], "score": "sentiment.accuracy", "every": 1}
+    summary, scores = run(
+        {"name": "one", "tasks": ["sentiment"], "steps": 8, "evaluation": own},
+        {"name": "two", "tasks": ["similarity"], "steps": 1, "freeze": ["encoder"]},
+        evaluation={"keep": "last"},
+    )
+    first = [line for line in scores if line["stage"] == "one"]
+    assert all(line["dev"].keys() == {"sentiment"} for line in first)
+    best = max(first, key=lambda line: line["score"])
+    assert best["step"] < 8, "the test must show that the best is not the last"
+    assert summary["stages"][0]["step"] == best["step"]
+    # The second stage froze what sentiment reads: it began from the best of the first.
+    assert summary["dev"]["sentiment"] == best["dev"]["sentiment"]
+
+
+def test_a_stage_that_scores_what_nobody_predicts_is_a_mistake(run: Any) -> None:
+    with pytest.raises(TercetError, match=r"evaluation\.tasks names task `similarty`"):
+        run({"steps": 1, "evaluation": {"tasks": ["similarty"]}})
+    with pytest.raises(TercetError, match=r"'similarity\.pearson' should be one of"):
+        run({"steps": 1, "evaluation": {"tasks": ["sentiment"], "score": "similarity.pearson"}})
