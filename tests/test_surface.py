@@ -65,6 +65,17 @@ def test_public_names() -> None:
         tercet.Recipes  # noqa: B018
 
 
+def test_no_public_name_is_hidden_by_a_subpackage() -> None:
+    result = run(
+        "-c",
+        "import tercet.cli.evaluate, tercet.evaluation.suites, tercet, types, pkgutil\n"
+        "assert isinstance(tercet.evaluate, types.FunctionType)\n"
+        "modules = {module.name for module in pkgutil.iter_modules(tercet.__path__)}\n"
+        "assert not modules & set(tercet.__all__), modules & set(tercet.__all__)",
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_help_lists_every_command() -> None:
     result = help_of()
     for name, summary in COMMANDS.items():

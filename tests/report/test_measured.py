@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from tercet import evaluate
 from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.report.measured import evaluate
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
