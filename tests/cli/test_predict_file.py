@@ -288,6 +288,13 @@ def test_mistakes_are_one_sentence(predict, source: Path, arguments, message: st
     assert talk.count("\n") == 1
 
 
+def test_two_columns_of_one_name_are_refused(predict, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("text,a,a\nfine,1,2\n", "utf-8")
+    code, _, talk = predict("mood", file, "--column", "text", "--out", tmp_path / "out.jsonl")
+    assert (code, "two columns are called `a`" in talk) == (2, True)
+
+
 def test_an_error_leaves_no_file(predict, source: Path, tmp_path: Path, monkeypatch) -> None:
     out = tmp_path / "out.csv"
     out.write_text("old", "utf-8")

@@ -39,6 +39,9 @@ class Records:
         names = _names(path, reading)
         if kind_of(path) == "delimited" and names == [str(n + 1) for n in range(len(names))]:
             names = [f"column_{name}" for name in names]  # a file without a header
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
         if kind_of(path) == "parquet":
             with open_parquet(path) as parquet:
                 return cls(path, parquet.schema_arrow, parquet.metadata.num_rows, reading)
