@@ -248,7 +248,9 @@ def test_the_command_line_predicts_evaluates_and_compares(
         "text": "a film of rain",
         "labels": wanted.labels,
         "names": wanted.names,
-        "probabilities": pytest.approx(wanted.probabilities, abs=1e-6),
+        "probabilities": pytest.approx(
+            dict(zip(TAGS, wanted.probabilities, strict=True)), abs=1e-6
+        ),
     }
     ended = here("predict", "nli", "--model", run, "--text", "it is rain", "--text", "it is film")
     assert set(json.loads(ended.out)) == {"first", "second", "label", "name", "probabilities"}
