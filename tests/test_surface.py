@@ -65,6 +65,17 @@ def test_public_names() -> None:
         tercet.Recipes  # noqa: B018
 
 
+def test_no_public_name_is_hidden_by_a_subpackage() -> None:
+    result = run(
+        "-c",
+        "import tercet.cli.evaluate, tercet.evaluation.suites, tercet, types, pkgutil\n"
+        "assert isinstance(tercet.evaluate, types.FunctionType)\n"
+        "modules = {module.name for module in pkgutil.iter_modules(tercet.__path__)}\n"
+        "assert not modules & set(tercet.__all__), modules & set(tercet.__all__)",
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_help_lists_every_command() -> None:
     result = help_of()
     for name, summary in COMMANDS.items():
@@ -97,6 +108,11 @@ def test_help_of_a_command_needs_no_torch() -> None:
 def test_a_wrong_call_is_one_sentence(arguments: list[str], sentence: str) -> None:
     result = run("-m", "tercet", *arguments)
     assert (result.returncode, result.stderr.strip(), result.stdout) == (2, sentence, "")
+
+
+def test_the_version_is_printed() -> None:
+    result = run("-m", "tercet", "--version")
+    assert (result.returncode, result.stdout) == (0, f"tercet {tercet.__version__}\n")
 
 
 def test_no_arguments_show_the_help() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tercet.model import Model, load
     from tercet.plugins import register
     from tercet.recipe import Recipe
+    from tercet.report.measured import evaluate
     from tercet.search.index import Index
 
 __version__ = "0.1.0"
@@ -27,10 +28,21 @@ _HOMES = {
     "Index": "tercet.search.index",
     "Model": "tercet.model",
     "Recipe": "tercet.recipe",
+    "evaluate": "tercet.report.measured",
     "load": "tercet.model",
     "register": "tercet.plugins",
 }
-__all__ = ["Index", "Model", "Recipe", "TercetError", "__version__", "load", "register"]
+# A function here must not have the name of a subpackage: importing that one would replace it.
+__all__ = [
+    "Index",
+    "Model",
+    "Recipe",
+    "TercetError",
+    "__version__",
+    "evaluate",
+    "load",
+    "register",
+]
 
 # Hidden from type checkers, which would accept any attribute.
 if not TYPE_CHECKING:

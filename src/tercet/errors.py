@@ -28,6 +28,11 @@ class ReportedElsewhereError(TercetError):
     """Ends a process of a distributed run whose error another process reports."""
 
 
+def install_hint(extra: str) -> str:
+    """How to install the packages of an extra: from a package index, or in a clone."""
+    return f"pip install 'tercet[{extra}]', or in a clone: pip install '.[{extra}]'"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A suggestion for a mistyped word, or nothing."""
     others = [name for name in known if name != word]

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
-from tercet.errors import TercetError, shorten
+from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
+from tercet.inputs import Pair, sentences_of, sides_of
 from tercet.network.onnx_network import OnnxNetwork
+from tercet.predictions import (
+    LabelSet,
+    Prediction,
+    Predictions,
+    Sentiment,
+    to_label_sets,
+    to_predictions,
+)
 from tercet.progress import Progress, silent
-from tercet.specs import Mode, TaskSpec, decisions
+from tercet.specs import Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
@@ -33,38 +42,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 PairMode = Literal["cross", "bi"]
-Pair = tuple[str, str] | list[str]
 SIMILARITY_SCALE = 5.0
 SHIPPED = "tercet/small"
 """The name of the model that comes with the package."""
 SHIPPED_FOLDER = Path(__file__).with_name("shipped")
-
-P = TypeVar("P", bound="Prediction")
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The most probable class of an input: its number, its name, and all probabilities."""
-
-    label: int
-    name: str
-    probabilities: list[float]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSet:
-    """The labels of an input that may have several: their numbers and names, and the independent
-    probabilities of all labels."""
-
-    labels: list[int]
-    names: list[str]
-    probabilities: list[float]
-
-
-class Sentiment(Prediction):
-    """The most probable sentiment of a sentence."""
-
-    __slots__ = ()
 
 
 class Model:
@@ -142,7 +123,7 @@ class Model:
         return Engine(self._network, *reading)
 
     def embed(
-        self, texts: Sequence[str], *, width: int | None = None, progress: Progress | None = None
+        self, texts: Iterable[str], *, width: int | None = None, progress: Progress | None = None
     ) -> Floats:
         """Vectors of length 1, float32 [n, width].
 
@@ -151,13 +132,13 @@ class Model:
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
-        pieces = self.pieces(_texts(texts))
+        pieces = self.pieces(sentences_of(texts))
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
         vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
         return unit(vectors[:, :width])[places]
 
-    def sentiment(self, texts: Sequence[str]) -> list[Sentiment]:
+    def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""
         task = self._task("sentiment")
         if task.labels is None:
@@ -168,7 +149,7 @@ class Model:
             )
         return to_predictions(self.predictions("sentiment", texts), task.labels, Sentiment)
 
-    def paraphrase(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
+    def paraphrase(self, pairs: Iterable[Pair], mode: PairMode | None = None) -> Floats:
         """Probability that the two sentences of each pair mean the same, float32 [n].
 
         mode: `cross` reads a pair jointly, `bi` compares vectors; default: the most accurate
@@ -182,7 +163,7 @@ class Model:
         predicted = self.predictions("paraphrase", pairs, mode)
         return predicted if predicted.ndim == 1 else predicted[:, 1]
 
-    def similarity(self, pairs: Sequence[Pair], mode: PairMode | None = None) -> Floats:
+    def similarity(self, pairs: Iterable[Pair], mode: PairMode | None = None) -> Floats:
         """Similarity of the two sentences of each pair, from 0 to 5, float32 [n].
 
         mode: as in `paraphrase`
@@ -195,8 +176,8 @@ class Model:
         return ((grades - low) * (SIMILARITY_SCALE / (high - low))).astype(np.float32)
 
     def predict(
-        self, task: str, inputs: Sequence[str] | Sequence[Pair], mode: PairMode | None = None
-    ) -> list[Prediction] | list[LabelSet] | Floats:
+        self, task: str, inputs: Iterable[str] | Iterable[Pair], mode: PairMode | None = None
+    ) -> Predictions[Prediction] | Predictions[LabelSet] | Floats:
         """The classes, the sets of labels, or the grades float32 [n], of any task.
 
         inputs: sentences or pairs
@@ -218,7 +199,7 @@ class Model:
     def predictions(
         self,
         task: str,
-        inputs: Sequence[str] | Sequence[Pair],
+        inputs: Iterable[str] | Iterable[Pair],
         mode: PairMode | None = None,
         *,
         progress: Progress | None = None,
@@ -229,10 +210,16 @@ class Model:
         """
         resolved = self.resolve_mode(task, mode)
         if resolved == "single":
-            columns = [self.pieces(_texts(cast(Sequence[str], inputs)))]
+            columns = [self.pieces(sentences_of(cast(Iterable[str], inputs)))]
         else:
-            columns = [self.pieces(side) for side in _sides(cast(Sequence[Pair], inputs))]
+            columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
         return self.engine.predictions(task, resolved, columns, progress=progress or silent)
+
+    def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
+        """The same network and heads with other specs of its tasks, such as other data."""
+        other = copy(self)
+        other.info = self.info.model_copy(update={"tasks": tasks})
+        return other
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
         """The requested mode; default: the most accurate that the task has."""
@@ -352,51 +339,3 @@ def _device(name: str | None) -> torch.device:
         reason = str(error).partition("\n")[0]
         raise TercetError(f"Device {name!r} cannot be used here: {reason}") from error
     return device
-
-
-def _texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        _refuse("a list of sentences", texts)
-    sentences = list(texts)
-    for text in sentences:
-        if not isinstance(text, str):
-            _refuse("sentences, each a string", text)
-    return sentences
-
-
-def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
-    if isinstance(pairs, str):
-        _refuse("a list of pairs", pairs)
-    listed = list(pairs)
-    for pair in listed:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            _refuse("pairs of two sentences", pair)
-        for text in pair:
-            if not isinstance(text, str):
-                _refuse("pairs of two strings", pair)
-    return [first for first, _ in listed], [second for _, second in listed]
-
-
-def _refuse(expected: str, value: object) -> NoReturn:
-    raise TercetError(f"Expected {expected}, not {shorten(repr(value), 60)}.")
-
-
-def to_label_sets(
-    predicted: Floats, labels: list[str], thresholds: Sequence[float] | None
-) -> list[LabelSet]:
-    """Independent probabilities [n, labels] to sets of labels."""
-    chosen = [np.flatnonzero(row).tolist() for row in decisions(predicted, thresholds)]
-    return [
-        LabelSet(places, [labels[place] for place in places], probabilities)
-        for places, probabilities in zip(chosen, predicted.tolist(), strict=True)
-    ]
-
-
-def to_predictions(predicted: Floats, labels: list[str], kind: type[P]) -> list[P]:
-    """probabilities [n, classes], or of class 1 [n], to predictions."""
-    rows = predicted if predicted.ndim == 2 else np.stack([1.0 - predicted, predicted], axis=1)
-    best = rows.argmax(axis=1).tolist()
-    return [
-        kind(label, labels[label], probabilities)
-        for label, probabilities in zip(best, rows.tolist(), strict=True)
-    ]

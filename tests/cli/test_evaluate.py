@@ -12,7 +12,7 @@ import torch
 
 from tercet.cli.app import main
 from tercet.folders.model_card import ModelInfo
-from tercet.model import Model
+from tercet.model import Model, load
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
@@ -191,7 +191,7 @@ def test_mistakes_are_written_as_csv(
         assert row["text"].startswith("'=2+2 ")
         assert row["label"] != row["predicted"]
         assert 0.2 <= float(row["probability"]) <= 1.0
-    assert f"{file}: {len(rows)} cells that a spreadsheet would run as a formula" in talk
+    assert f"{file}: {len(rows)} cells begin like a formula" in talk
     code, _, talk = evaluate(folder, "--data", data, "--suite", "geometry", "--mistakes", file)
     assert (code, "--suite tasks" in talk) == (2, True)
 
@@ -207,3 +207,61 @@ def test_a_comparison_begins_with_a_verdict(evaluate, folder: Path, sample_data:
     code, _, talk = evaluate(folder, folder, "--data", sample_data, "--rows", 20)
     assert code == 0
     assert "no difference beyond chance" in talk
+
+
+LABELLED = "key,body,grade\n" + "".join(
+    f"{row},{text},{row % 5}\n" for row, text in enumerate(["a dull film", "fun", "old", "x y"] * 5)
+)
+
+
+def test_a_labelled_file_is_scored(evaluate, folder: Path, tmp_path: Path) -> None:
+    file, page, json_file = tmp_path / "t.csv", tmp_path / "r.html", tmp_path / "f.json"
+    file.write_text(LABELLED, "utf-8")
+    columns = ["--task", "sentiment", "--text", "body", "--label", "grade"]
+    code, out, _ = evaluate(folder, "--file", file, *columns, "--report", page, "--json", json_file)
+    assert code == 0
+    assert re.search(r"sentiment\taccuracy\*\t.*\tsingle\t20\n", out)
+    assert "similarity" not in out
+    written = json.loads(json_file.read_text("utf-8"))
+    task = written["suites"]["tasks"]["tasks"]["sentiment"]
+    assert (task["files"], task["rows"], written["missing"]) == (["t.csv"], 20, [])
+    assert task["modes"]["single"]["labels"] == [row % 5 for row in range(20)]
+    texts = [line.split(",")[1] for line in LABELLED.splitlines()[1:]]
+    said = [each.label for each in load(folder).predict("sentiment", texts)]
+    assert np.argmax(task["modes"]["single"]["predictions"], axis=1).tolist() == said
+    assert "Mistakes</h2>" in page.read_text("utf-8")
+
+
+def test_columns_of_a_labelled_file_are_found(evaluate, folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(LABELLED.replace("body", "text").replace("grade", "label"), "utf-8")
+    assert evaluate(folder, "--file", file, "--task", "sentiment")[0] == 0
+    # The names of the task's own data come first.
+    own = LABELLED.replace("body", "sentence").replace("grade", "sentiment")
+    file.write_text(own.replace("key", "label"), "utf-8")
+    code, out, _ = evaluate(folder, "--file", file, "--task", "sentiment")
+    assert code == 0
+    assert "\tsingle\t20\n" in out
+
+
+def test_mistakes_about_a_labelled_file(evaluate, folder: Path, sample_data, tmp_path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(LABELLED, "utf-8")
+    for arguments, result in [
+        (["--file", file], "--task must say which task of the model: it has sentiment, similarity"),
+        (["--file", file, "--task", "mood"], "no head for the task `mood`"),
+        (["--file", file, "--task", "sentiment"], "cannot tell which columns are texts"),
+        (["--file", file, "--task", "sentiment", "--text", "body"], "select it with --label"),
+        (["--file", file, "--task", "similarity", "--text", "body"], "select them with --text"),
+        (["--file", tmp_path / "no.csv", "--task", "sentiment"], "no.csv: no such file"),
+        (["--file", file, "--suite", "all"], "--file goes with the suite `tasks` only"),
+        (["--data", sample_data, "--label", "x"], "--label needs --file"),
+        (
+            ["--file", file, "--task", "sentiment", "--text", "body", "--label", "key"],
+            "t.csv line 7: column `key` is '5', expected",
+        ),
+    ]:
+        code, out, talk = evaluate(folder, *arguments)
+        assert (code, out) == (2, "")
+        assert result in talk
+        assert talk.count("\n") == 1

@@ -89,7 +89,8 @@ def test_sentences_from_the_command_line(predict, model: Model) -> None:
     assert [line["text"] for line in lines] == [TEXTS[0], TEXTS[2]]
     assert [(line["label"], line["name"]) for line in lines] == [(s.label, s.name) for s in found]
     for line, sentiment in zip(lines, found, strict=True):
-        assert line["probabilities"] == pytest.approx(sentiment.probabilities, abs=1e-6)
+        expected = dict(zip(["bad", "fair", "good"], sentiment.probabilities, strict=True))
+        assert line["probabilities"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_pairs_from_the_command_line(predict, model: Model) -> None:
@@ -99,6 +100,11 @@ def test_pairs_from_the_command_line(predict, model: Model) -> None:
         assert [(line["first"], line["second"]) for line in lines] == PAIRS
         shares = [line["probability"] for line in lines]
         assert shares == pytest.approx(model.paraphrase(PAIRS, mode).tolist(), abs=1e-6)
+        for line, share in zip(lines, shares, strict=True):
+            expected = {"different": 1 - share, "paraphrase": share}
+            assert line["probabilities"] == pytest.approx(expected, abs=2e-6)
+            assert line["label"] == int(share > 0.5)
+            assert line["name"] == ["different", "paraphrase"][line["label"]]
     _, lines, _ = predict("similarity", *texts)
     assert [set(line) for line in lines] == [{"first", "second", "similarity"}] * 2
     assert lines[1]["similarity"] == pytest.approx(5)

@@ -248,7 +248,9 @@ def test_the_command_line_predicts_evaluates_and_compares(
         "text": "a film of rain",
         "labels": wanted.labels,
         "names": wanted.names,
-        "probabilities": pytest.approx(wanted.probabilities, abs=1e-6),
+        "probabilities": pytest.approx(
+            dict(zip(TAGS, wanted.probabilities, strict=True)), abs=1e-6
+        ),
     }
     ended = here("predict", "nli", "--model", run, "--text", "it is rain", "--text", "it is film")
     assert set(json.loads(ended.out)) == {"first", "second", "label", "name", "probabilities"}
@@ -269,12 +271,32 @@ def test_the_command_line_predicts_evaluates_and_compares(
     decided = np.array(answers["predictions"]) >= answers["thresholds"]
     expected = f1_score(answers["labels"], decided, average="macro")
     assert answers["metrics"]["macro-f1"]["value"] == pytest.approx(expected, abs=0.02)
-    assert "Every label of tags" in markdown.read_text("utf-8")
+    assert "tags, mode single: precision, recall and F1 of each" in markdown.read_text("utf-8")
     assert "All labels of a row are right" in report.read_text("utf-8")
 
     ended = here("evaluate", run, run, "--data", data, "--suite", "tasks")
     assert ended.code == 0, ended.err
     assert "exact-match" in ended.out
+
+
+def test_a_labelled_file_with_several_labels_is_scored(
+    here: Any, run: Path, model: Model, data: Path, tmp_path: Path
+) -> None:
+    rows = dev_rows(data, "tags")
+    found = model.predict("tags", [row["text"] for row in rows])
+    expected = np.array([[tag in row["tags"] for tag in TAGS] for row in rows])
+    predicted = np.array([[tag in row.names for tag in TAGS] for row in found])
+    wrong = int((expected != predicted).any(axis=1).sum())
+    mistakes = tmp_path / "mistakes.csv"
+    file = data / "tags-dev.csv"
+    ended = here("evaluate", run, "--file", file, "--task", "tags", "--mistakes", mistakes)
+    assert ended.code == 0, ended.err
+    assert f"micro-f1*\t{f1_score(expected, predicted, average='micro'):.4f}" in ended.out
+    with mistakes.open(encoding="utf-8", newline="") as opened:
+        listed = list(csv.DictReader(opened))
+    assert [row["file"] for row in listed] == ["tags-dev.csv"] * wrong
+    frame = {"tags": {name: [row[name] for row in rows] for name in rows[0]}}
+    assert "micro-f1" in repr(package.evaluate(model, frame))
 
 
 @pytest.mark.parametrize(("form", "near"), [("onnx", 1e-4), ("onnx-int8", 0.1)])

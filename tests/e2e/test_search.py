@@ -302,6 +302,17 @@ def read_table(path: Path) -> list[dict[str, object]]:
         return list(csv.DictReader(file, delimiter=delimiter))
 
 
+def test_mine_keeps_a_spreadsheet_from_running_texts(
+    here, tmp_path: Path, tiny_encoder: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("=1+1 film\n=1+1 film\n", "utf-8")
+    out = tmp_path / "pairs.csv"
+    ended = here("mine", file, "--model", tiny_encoder, "--out", out)
+    assert "2 cells begin like a formula" in ended.err
+    assert [row["first"] for row in read_table(out)] == ["'=1+1 film"]
+
+
 def test_mine_above_a_threshold_and_in_groups(here, tmp_path: Path, tiny_encoder: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text("a dull film\nold red people\n\na dull film\nquiet dance 7\na dull film\n")

@@ -55,7 +55,7 @@ def test_from_files_to_vectors_in_another_library(
 
     (sentiment,) = predict(tercet.run, out, "sentiment", "A dull and lifeless film.")
     assert sentiment["text"] == "A dull and lifeless film."
-    assert sum(sentiment["probabilities"]) == pytest.approx(1.0, abs=1e-4)
+    assert sum(sentiment["probabilities"].values()) == pytest.approx(1.0, abs=1e-4)
     assert sentiment["name"].endswith(("negative", "neutral", "positive"))
     (paraphrase,) = predict(here, out, "paraphrase", "Who is it?", "Who might it be?")
     assert 0.0 <= paraphrase["probability"] <= 1.0

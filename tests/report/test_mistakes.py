@@ -5,23 +5,28 @@ import dataclasses
 import io
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from tercet.data.spreadsheet import neutralised
+from tercet.data.spreadsheet import neutralised, without_formulas
 from tercet.evaluation.answers import RowPlaces
 from tercet.evaluation.per_class import severity
 from tercet.evaluation.suites.tasks import TasksResult
 from tercet.report.report import Report
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+a", "-a", "@SUM(A1)", "\t=1", "\rx"])
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+a", "-a", "@SUM(A1)", "\t=1", "\rx", "-inf", "-1\n", "\t1"]
+)
 def test_a_formula_gets_a_quote_in_front(cell: str) -> None:
     assert neutralised(cell) == f"'{cell}"
+    assert without_formulas(pa.array([cell])) == (pa.array([f"'{cell}"]), 1)
 
 
 @pytest.mark.parametrize("cell", ["", "plain", "-1.5", "+3", "a=b", "'=1", "-1e-3"])
 def test_numbers_and_plain_cells_stay(cell: str) -> None:
     assert neutralised(cell) == cell
+    assert without_formulas(pa.array([cell])) == (pa.array([cell]), 0)
 
 
 def places(lines: list[int], ids: list[str] | None = None) -> RowPlaces:

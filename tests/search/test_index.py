@@ -310,3 +310,80 @@ def test_without_the_lance_files_nothing_opens(built: Index, tmp_path: Path) -> 
     shutil.rmtree(tmp_path / "index" / "_versions")
     with pytest.raises(TercetError, match="is not an index"):
         Index.open(tmp_path / "index")
+
+
+def test_an_index_of_sentences_in_memory(tmp_path: Path, model: Model) -> None:
+    import pandas as pd
+
+    texts = sentences(12)
+    for place, given in enumerate((texts, tuple(texts), pd.Series(texts), np.array(texts))):
+        built = Index.build(tmp_path / f"{place}.index", given, model)
+        (hits,) = built.search(texts[5], top=1)
+        assert (hits[0].id, hits[0].text, built.count()) == ("6", texts[5], 12)
+    with pytest.raises(TercetError, match="already in the index"):
+        built.add(["one more"])
+    assert built.update(["one more"]) == 1
+    assert built.search("one more", top=1)[0][0].id == "1"
+
+
+def test_an_index_of_a_table_in_memory(tmp_path: Path, model: Model) -> None:
+    import pandas as pd
+    import pyarrow as pa
+
+    texts = sentences(8)
+    rows = [{"key": f"k{n}", "title": text, "price": n} for n, text in enumerate(texts)]
+    frame = pd.DataFrame(rows)
+    shuffled = frame[frame["price"] >= 0].set_index(pd.Index(range(8, 0, -1)))
+    for place, table in enumerate((rows, frame, shuffled, pa.Table.from_pylist(rows))):
+        built = Index.build(
+            tmp_path / f"{place}.index", table, model, column="title", id_column="key"
+        )
+        assert built.columns == ["price"]
+        (hits,) = built.search(texts[3], top=2, where="price < 4")
+        assert (hits[0].id, hits[0].columns) == ("k3", {"price": 3})
+    added = pd.DataFrame({"key": ["new"], "title": ["a new one"], "price": [100]})
+    assert built.add(added, column="title", id_column="key") == 1
+    added["title"] = ["quite another"]
+    assert built.update(added, column="title", id_column="key") == 1
+    assert built.search("quite another", top=1)[0][0].id == "new"
+    assert built.count() == 9
+
+
+def test_a_file_by_its_path(tmp_path: Path, rows: Rows, model: Model) -> None:
+    file = rows(sentences(5)).path
+    assert Index.build(tmp_path / "index", str(file), model).count() == 5
+
+
+@pytest.mark.parametrize(
+    ("texts", "columns", "message"),
+    [
+        ([], {}, "table: contains no rows"),
+        (None, {}, "a list of sentences, not None"),
+        (["a", None], {}, "position 1 is missing"),
+        ([{"a": "x", "b": "y"}], {}, "cannot tell which of the columns `a`, `b` is the text"),
+        ([{"text": "x"}], {"column": "texts"}, "did you mean `text`"),
+        ([{"id": 1, "text": "x"}, {"id": 1, "text": "y"}], {}, "row 2: id '1' is already on row 1"),
+        ([{"id": None, "text": "x"}], {}, "row 1: no id in column `id`"),
+        ([{"text": "x", "vector": "y"}], {}, "column name 'vector' is reserved"),
+        ("no-such-file.csv", {}, "no-such-file.csv: no such file"),
+    ],
+)
+def test_mistakes_in_tables_are_named(
+    tmp_path: Path, model: Model, texts: object, columns: dict[str, str], message: str
+) -> None:
+    with pytest.raises(TercetError, match=message):
+        Index.build(tmp_path / "index", texts, model, **columns)
+
+
+def test_a_table_is_read_in_parts_and_known_again() -> None:
+    from tercet.data.text_table import TextTable
+
+    texts = sentences(40)
+    table = TextTable.open(texts)
+    assert table.digest == TextTable.open(tuple(texts)).digest
+    assert table.digest == TextTable.open(pa.chunked_array([texts[:7], texts[7:]])).digest
+    assert table.digest != TextTable.open(texts[::-1]).digest
+    assert [len(batch) for batch in table.batches(16, start=16)] == [16, 8]
+    rest = pa.Table.from_batches(table.batches(16, start=16))
+    assert rest.column("text").to_pylist() == texts[16:]
+    assert rest.column("id").to_pylist() == [str(row) for row in range(17, 41)]

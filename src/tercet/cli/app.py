@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from tercet import __version__
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 
 # The summaries are here, so that `tercet --help` imports no command.
@@ -76,6 +77,12 @@ def _with_flags(error: ArgumentError, name: str) -> str:
     return sentence
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tercet {__version__}")
+        raise typer.Exit
+
+
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
 
 
@@ -83,6 +90,12 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False)
 def options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks of errors (or set TERCET_DEBUG=1).")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """One encoder, many answers: several sentence tasks on a single transformer encoder.

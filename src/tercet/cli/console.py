@@ -23,16 +23,19 @@ def print_message(line: str) -> None:
     MESSAGES.print(line, soft_wrap=True)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, console: Console = RESULTS
+) -> None:
     """Print a table on a terminal; in a pipe, tab-separated lines of names and rows."""
-    if not RESULTS.is_terminal:
+    if not console.is_terminal:
         for row in (columns, *rows):
-            print("\t".join(" ".join(str(cell).split()) for cell in row))
+            line = "\t".join(" ".join(str(cell).split()) for cell in row)
+            print(line, file=console.file)
         return
     table = Table(*columns, header_style="bold", box=None, pad_edge=False)
     for row in rows:
         table.add_row(*map(str, row))
-    RESULTS.print(table)
+    console.print(table)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tercet.progress import Progress
 
 if TYPE_CHECKING:
     from tercet.evaluation.evaluation import Evaluation
+    from tercet.model import Model
     from tercet.report.report import Report
 
 ALL = "all"
@@ -42,6 +43,21 @@ def evaluate(
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the suites' files."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Score the suite tasks on this labelled file instead."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The task of --file; default: the only one."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A text column of --file; give it twice for pairs."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The label column of --file.")
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the results as JSON.")
@@ -77,15 +93,24 @@ def evaluate(
     model is tested against the first by a paired bootstrap of the same rows. If a file of a suite
     is missing, the rest is measured and the exit code is 3.
 
+    --file needs no --data: tercet evaluate runs/best --file test.csv --label team
+
     Example: tercet evaluate runs/best --suite all --data DIR --report report.html
     """
+    from tercet.evaluation.labelled import on_file
+    from tercet.model import load
     from tercet.report.report import Report
     from tercet.report.training import run_of
 
-    if data is None:
-        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
-    if not data.is_dir():
-        raise TercetError(f"--data {data}: is not a folder.")
+    if file is None:
+        for option, given in {"--task": task, "--text": text, "--label": label}.items():
+            if given:
+                raise TercetError(f"{option} needs --file.")
+        folder = _folder(data)
+    elif suite not in (None, ["tasks"]):
+        raise TercetError("--file goes with the suite `tasks` only.")
+    else:
+        folder = file.absolute().parent
     suites = _suites(suite or ["tasks"])
     if mistakes_file is not None and "tasks" not in suites:
         raise TercetError("--mistakes: lists what the suite tasks predicts; add --suite tasks.")
@@ -95,10 +120,14 @@ def evaluate(
         "--markdown": markdown_file,
         "--mistakes": mistakes_file,
     }
-    for option, file in files.items():
-        if file is not None and not file.parent.is_dir():
-            raise TercetError(f"{option} {file}: its folder does not exist.")
-    evaluations = _measure(models or [None], data, suites, rows)
+    for option, written in files.items():
+        if written is not None and not written.parent.is_dir():
+            raise TercetError(f"{option} {written}: its folder does not exist.")
+    # All are loaded first: a wrong name is reported before minutes of measuring.
+    loaded = [load(source) for source in models] if models else [load()]
+    if file is not None:
+        loaded = [on_file(model, file, task=task, texts=text, label=label) for model in loaded]
+    evaluations = _measure(loaded, folder, suites, rows)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
@@ -113,14 +142,19 @@ def _suites(names: Sequence[str]) -> list[str]:
     return SUITES.names() if ALL in names else list(names)
 
 
+def _folder(data: Path | None) -> Path:
+    if data is None:
+        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
+    if not data.is_dir():
+        raise TercetError(f"--data {data}: is not a folder.")
+    return data
+
+
 def _measure(
-    sources: Sequence[str | None], data: Path, suites: list[str], rows: int | None
+    loaded: Sequence[Model], data: Path, suites: list[str], rows: int | None
 ) -> list[Evaluation]:
     from tercet.evaluation.evaluation import evaluate
-    from tercet.model import load
 
-    # All are loaded first: a wrong name is reported before minutes of measuring.
-    loaded = [load(source) for source in sources]
     evaluations = []
     for model in loaded:
         name = model.name
@@ -169,7 +203,6 @@ def _write(report: Report, files: Mapping[str, Path | None]) -> None:
             write_text(file, formats[option]())
             print_message(f"Wrote {file}.")
     if files["--mistakes"] is not None and (cells := report.mistakes().neutralised_cells):
-        print_message(
-            f"{files['--mistakes']}: {cells:,} cell{'s' if cells > 1 else ''} that a spreadsheet "
-            "would run as a formula got a ' in front."
-        )
+        from tercet.data.spreadsheet import describe_formulas
+
+        print_message(f"{files['--mistakes']}: {describe_formulas(cells)}")

@@ -55,10 +55,11 @@ def mine(
 
     Example: tercet mine questions.csv --threshold 0.9 --groups --out duplicates.csv
     """
-    from tercet.search.table_files import check_suffix, write_table
+    from tercet.data.table_files import check_suffix, write_table
 
     if out is not None:
         check_suffix(out)
+    from tercet.data.spreadsheet import describe_formulas
     from tercet.data.stream import TextFile
     from tercet.model import load
     from tercet.search.mine import mine as find
@@ -77,7 +78,9 @@ def mine(
             phases=progress,
         )
         if out is not None:
-            write_table(out, mined.schema, mined.batches())
+            formulas = write_table(out, mined.schema, mined.batches())
+            if formulas:
+                print_message(describe_formulas(formulas))
         else:
             _print(mined)
     parts = [f"{mined.count:,} {'rows in groups' if groups else 'pairs'} of {texts.rows:,} texts"]
@@ -102,7 +105,7 @@ def _work(out: Path | None) -> Iterator[Path]:
 
 
 def _print(mined: Mined) -> None:
-    from tercet.search.table_files import json_lines
+    from tercet.data.table_files import json_lines
 
     if not RESULTS.is_terminal:
         sys.stdout.writelines(line + "\n" for line in json_lines(mined.batches()))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tercet.cli.options import MODEL_HELP, PluginOption
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 
 
 def _option(name: str, help_text: str, **settings: Any) -> Any:
@@ -93,7 +93,7 @@ def serve(
         from tercet.serve.loading import prepare
         from tercet.serve.server import serve as run
     except ModuleNotFoundError as error:
-        raise TercetError("The server needs more packages: pip install 'tercet[serve]'.") from error
+        raise TercetError(f"The server needs more packages: {install_hint('serve')}.") from error
     ready = prepare(settings)
     if processes is not None and not processes.split(ready.refresh):
         raise typer.Exit(processes.code)

@@ -11,18 +11,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.files import find_file, unit_of
-from tercet.data.guess import guess_columns
-from tercet.data.labels import LabelRule, Labels, Parsed, UnmappedLabelError, WrongLabelError
+from tercet.data.files import unit_of
+from tercet.data.labels import (
+    NO_LABELS,
+    LabelRule,
+    Labels,
+    Parsed,
+    UnmappedLabelError,
+    WrongLabelError,
+)
 from tercet.data.layouts import Split, find_split, reading_of, resolve
 from tercet.data.readers import FileRow, read_rows
 from tercet.data.sentences import cut_sentences
 from tercet.data.split import choose_dev
-from tercet.errors import ArgumentError, TercetError, shorten
+from tercet.data.text_rows import TextRows
+from tercet.errors import TercetError, shorten
 from tercet.specs import Column, DataSpec, TaskSpec
 
 SHOWN = 5  # rows listed in a message
-NO_LABELS = "[]"  # of a row that may have several
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,23 +305,6 @@ def _refusal(bad: Sequence[BadRow], *, total: int) -> str:
 def read_texts(
     path: Path, column: Sequence[Column] | None = None, *, width: int = 1
 ) -> tuple[list[str], ...]:
-    """The texts of a file for prediction: `width` lists; a missing text is empty.
-
-    column: the text columns, by default detected from the header; plain text has only one
-    """
-    path = find_file(path)
-    chosen = guess_columns(path, texts=column)
-    if len(chosen.texts) != width:
-        named = ", ".join(f"`{column}`" for column in chosen.texts)
-        raise ArgumentError(
-            f"{path}: {width} text column{'s' * (width > 1)} needed, not {len(chosen.texts)} "
-            f"({named}); select {'them' if width > 1 else 'it'} with `column`.",
-            "column",
-        )
-    texts: tuple[list[str], ...] = tuple([] for _ in chosen.texts)
-    for row in read_rows(path, chosen.texts, chosen.reading):
-        if row.problem is not None:
-            raise TercetError(f"{path} {unit_of(path)} {row.line}: {row.problem}.")
-        for values, value in zip(texts, row.values, strict=True):
-            values.append(value or "")
-    return texts
+    """The texts of a file for prediction: `width` lists; see `TextRows`."""
+    rows = TextRows.open(path, column, width=width).texts()
+    return tuple(list(side) for side in zip(*rows, strict=True))

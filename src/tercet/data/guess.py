@@ -42,13 +42,19 @@ def guess_columns(
     return Columns(tuple(texts), label, reading)
 
 
-def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
+def known_texts(names: Sequence[str]) -> tuple[Column, ...] | None:
+    """The text columns: those with usual names, or the only column."""
     lower = [name.lower() for name in names]
     for known in TEXTS:
         if set(known) <= set(lower):
             return tuple(names[lower.index(name)] for name in known)
-    if len(names) == 1:
-        return (1,)
+    return (1,) if len(names) == 1 else None
+
+
+def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
+    found = known_texts(names)
+    if found is not None:
+        return found
     shown = ", ".join(_shown(names, path)[:20])
     raise TercetError(
         f"{path}: cannot tell which columns are texts; select them by name or number: {shown}."

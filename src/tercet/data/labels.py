@@ -16,6 +16,8 @@ from tercet.specs import TaskSpec
 Labels = NDArray[np.int64] | NDArray[np.float32]
 Parsed = float | tuple[int, ...]
 """A class number, a grade, or the class numbers of a row that may have several."""
+NO_LABELS = "[]"
+"""The cell of a row that may have several labels and has none."""
 
 
 class WrongLabelError(ValueError):

@@ -118,11 +118,11 @@ def _choose(
     places.append(Place(names[text], TEXT))
     for number, name in enumerate(names):
         if number not in (own, text):
-            places.append(Place(name, _free_name(name, number, path=path)))
+            places.append(Place(name, free_name(name, number, path=path)))
     return tuple(places), chosen.reading
 
 
-def _free_name(name: str, number: int, *, path: Path) -> str:
+def free_name(name: str, number: int, *, path: Path) -> str:
     if name in (ID, TEXT, VECTOR):
         raise ArgumentError(
             f"{path}: the column name {name!r} is reserved for ids, texts and vectors; rename the "
@@ -277,7 +277,7 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
     number = start
     with open_parquet(file.path) as parquet:
         read = parquet.iter_batches(batch_size=size, columns=list(sources.values()))
-        for batch in _rebatched(read, size, start):
+        for batch in rebatched(read, size, start):
             arrays = []
             for field in file.columns:
                 if field.name not in sources:
@@ -293,8 +293,8 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
             yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
 
 
-def _rebatched(
-    batches: Iterable[pa.RecordBatch], size: int, start: int
+def rebatched(
+    batches: Iterable[pa.RecordBatch], size: int, start: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Rows from `start` on, exactly `size` per batch except the last, across row groups."""
     waiting: list[pa.RecordBatch] = []

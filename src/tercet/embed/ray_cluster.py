@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, install_hint
 
 SECONDS = 10.0
 
@@ -70,7 +70,7 @@ def import_ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise TercetError("The Ray engine needs Ray: pip install 'tercet[ray,search]'.") from error
+        raise TercetError(f"The Ray engine needs Ray: {install_hint('ray,search')}.") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     return ray
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tercet.data.stream import TEXT, VECTOR, TextFile
+from tercet.data.stream import TEXT, VECTOR
+from tercet.data.text_table import TextSource
 from tercet.embed.schema import Identity, vector_array, vectors_of
 from tercet.errors import TercetError
 from tercet.files import replace_file, write_json
@@ -61,7 +62,7 @@ class Staged:
 
 
 def stage(
-    file: TextFile,
+    file: TextSource,
     model: Model,
     identity: Identity,
     folder: Path,
@@ -84,11 +85,11 @@ def stage(
     return Staged(tuple(files), _schema(file, model.width))
 
 
-def _schema(file: TextFile, width: int) -> pa.Schema:
+def _schema(file: TextSource, width: int) -> pa.Schema:
     return file.columns.append(pa.field(VECTOR, pa.list_(pa.float32(), width), nullable=False))
 
 
-def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bool) -> None:
+def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: bool) -> None:
     """Keep the folder's parts if they came from the same file and model."""
     key = [FORMAT, PART, file.digest, identity.hash, skip_empty]
     path = folder / KEY_FILE
@@ -103,7 +104,7 @@ def _prepare(folder: Path, file: TextFile, identity: Identity, *, skip_empty: bo
 
 
 def _finish(
-    file: TextFile, model: Model, folder: Path, *, skip_empty: bool, progress: Progress
+    file: TextSource, model: Model, folder: Path, *, skip_empty: bool, progress: Progress
 ) -> Iterator[Path]:
     count = -(-file.rows // PART)
     paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]

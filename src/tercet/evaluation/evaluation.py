@@ -13,6 +13,7 @@ from typing import Any
 import tercet
 from tercet.errors import TercetError
 from tercet.evaluation.encoded_texts import EncodedTexts
+from tercet.evaluation.metrics import Estimate
 from tercet.evaluation.suite import Context, Missing, SuiteResult
 from tercet.evaluation.suites import SUITES
 from tercet.model import Model
@@ -22,7 +23,7 @@ SCHEMA = 3
 PACKAGES = ("torch", "tokenizers", "numpy", "scipy", "scikit-learn")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """The results of a model, by suite.
 
@@ -54,6 +55,14 @@ class Evaluation:
         notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
         return notes + [note for result in self.suites.values() for note in result.notes()]
 
+    def __repr__(self) -> str:
+        """The main metrics, a line each."""
+        headlines = [each for result in self.suites.values() for each in result.headlines()]
+        lines = [
+            f"  {each.subject}: {each.metric} {_shown(each.estimate)}" for each in headlines
+        ] + [f"  {missing.suite}: {missing.file} is missing" for missing in self.missing]
+        return "\n".join([f"Evaluation of {self.name} on {self.data}", *lines])
+
     def to_json(self) -> dict[str, Any]:
         """The document of docs/evaluation.md."""
         return {
@@ -66,6 +75,14 @@ class Evaluation:
             "suites": {name: result.to_json() for name, result in self.suites.items()},
             "missing": [asdict(missing) for missing in self.missing],
         }
+
+
+def _shown(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "undefined"
+    interval = estimate.interval
+    bounds = "" if interval is None else f" (95 %: {interval[0]:.3f} to {interval[1]:.3f})"
+    return f"{estimate.value:.3f}{bounds}"
 
 
 def evaluate(

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import (
     INFO_FILE,
@@ -58,7 +58,7 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
         if error.name != "onnx":
             raise
         raise TercetError(
-            "Export to ONNX needs further packages: pip install 'tercet[onnx]'."
+            f"Export to ONNX needs further packages: {install_hint('onnx')}."
         ) from error
     network, tokenizer, info = parts
     if network.sides:

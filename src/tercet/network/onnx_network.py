@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 from tercet.specs import Mode, TaskSpec
 
 MODEL_FILE = "model.onnx"
 HEADS_FOLDER = "heads"
-MISSING = "needs ONNX Runtime: pip install 'tercet[onnx]'."
+MISSING = f"needs ONNX Runtime: {install_hint('onnx')}."
 # On a CPU the fused addition and norm take four times as long as the two separately.
 SLOW = ["SkipLayerNormFusion", "BiasGeluFusion"]
 

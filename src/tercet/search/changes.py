@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tercet.data.stream import ID, TextFile
+from tercet.data.stream import ID
+from tercet.data.text_table import TextSource
 from tercet.embed.schema import aligned
 from tercet.embed.staged import Staged
 from tercet.errors import TercetError, nearest, shorten
@@ -36,7 +37,7 @@ def delete(dataset: Any, ids: Sequence[str]) -> int:
     return int(before - dataset.count_rows())
 
 
-def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
+def check_fits(folder: str, dataset: Any, file: TextSource) -> None:
     """Raise if a file has a column that the index lacks, or one of another type."""
     schema = dataset.schema
     for field in file.columns:
@@ -54,7 +55,7 @@ def check_fits(folder: str, dataset: Any, file: TextFile) -> None:
             )
 
 
-def check_new(folder: str, dataset: Any, file: TextFile) -> None:
+def check_new(folder: str, dataset: Any, file: TextSource) -> None:
     """Raise if an id of the file is already in the index."""
     present = set(dataset.scanner(columns=[ID]).to_table().column(ID).to_pylist())
     ids = (id_ for batch in file.batches() for id_ in batch.column(ID).to_pylist())

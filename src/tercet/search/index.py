@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tercet.data.stream import ID, TEXT, VECTOR, TextFile
+from tercet.data.stream import ID, TEXT, VECTOR
+from tercet.data.text_table import Texts, TextSource, open_texts
 from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
 from tercet.embed.staged import stage, work_folder
 from tercet.errors import ArgumentError, TercetError
+from tercet.inputs import sentences_of
 from tercet.model import Model, load
 from tercet.progress import Phases, silent_phases
 from tercet.search import ann, changes
@@ -21,7 +23,7 @@ from tercet.search.exact import InMemory
 from tercet.search.hits import Hit, hits_of
 from tercet.search.lance_store import is_index, lance_errors, metadata_of, open_dataset, write_index
 from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
-from tercet.specs import Floats
+from tercet.specs import Column, Floats
 
 
 class Index:
@@ -46,14 +48,26 @@ class Index:
 
     @classmethod
     def build(
-        cls, folder: str | Path, file: TextFile, model: Model, *, phases: Phases = silent_phases
+        cls,
+        folder: str | Path,
+        texts: Texts,
+        model: Model,
+        *,
+        column: Column | None = None,
+        id_column: Column | None = None,
+        phases: Phases = silent_phases,
     ) -> Index:
-        """Embed a file into an index; an existing index is replaced when the new one is ready.
+        """Embed texts into an index; an existing index is replaced when the new one is ready.
 
         An interrupted build resumes when it is called again.
+
+        texts: a file, sentences, or a table: a data frame, an Arrow table, a list of dicts
+        column: the text of a file or table; default: detected, or the only column
+        id_column: default: a column called `id`, or else the row's number from 1
         """
         folder = Path(folder)
         check_target(folder)
+        file = open_texts(texts, column, id_column)
         identity = Identity.of(model)
         work = work_folder(folder)
         with phases("embedding") as progress:
@@ -136,7 +150,7 @@ class Index:
         """
         if rerank < 0:
             raise ArgumentError(f"`rerank` is {rerank}; it must be at least 0.", "rerank")
-        texts = [queries] if isinstance(queries, str) else list(queries)
+        texts = [queries] if isinstance(queries, str) else sentences_of(queries)
         for query in texts:
             if not query.strip():
                 raise TercetError("A query is empty; give some words to search for.")
@@ -163,13 +177,28 @@ class Index:
             tables = self._find(vectors, top, where)
         return [hits_of(table) for table in tables]
 
-    def add(self, file: TextFile, *, phases: Phases = silent_phases) -> int:
-        """Add rows with new ids. Returns their number."""
-        return self._change(file, changes.add, phases)
+    def add(
+        self,
+        texts: Texts,
+        *,
+        column: Column | None = None,
+        id_column: Column | None = None,
+        phases: Phases = silent_phases,
+    ) -> int:
+        """Add rows with new ids; arguments as in `build`. Returns their number."""
+        return self._change(open_texts(texts, column, id_column), changes.add, phases)
 
-    def update(self, file: TextFile, *, phases: Phases = silent_phases) -> int:
-        """Replace rows by id, and add rows with new ids. Returns their number."""
-        return self._change(file, changes.update, phases)
+    def update(
+        self,
+        texts: Texts,
+        *,
+        column: Column | None = None,
+        id_column: Column | None = None,
+        phases: Phases = silent_phases,
+    ) -> int:
+        """Replace rows by id, and add rows with new ids; arguments as in `build`. Returns their
+        number."""
+        return self._change(open_texts(texts, column, id_column), changes.update, phases)
 
     def delete(self, ids: Iterable[str], *, phases: Phases = silent_phases) -> int:
         """Delete rows by id. Returns the number of deleted rows."""
@@ -188,7 +217,7 @@ class Index:
             ann.optimise(self._dataset, phases)
         self.refresh()
 
-    def _change(self, file: TextFile, change: changes.Change, phases: Phases) -> int:
+    def _change(self, file: TextSource, change: changes.Change, phases: Phases) -> int:
         changes.check_fits(self.folder, self._dataset, file)
         identity = Identity.of(self.model)
         work = work_folder(self.folder)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
-from tercet.errors import ArgumentError, TercetError, shorten
+from tercet.errors import ArgumentError, TercetError, install_hint, shorten
 
 ANN_KEY = "tercet.ann"
 FULL, MISSING = "the disk is full", "a file of this index is missing"
@@ -29,7 +29,7 @@ def lance() -> Any:
         import lance
     except ImportError as error:
         raise TercetError(
-            "An index needs Lance, which is not installed: pip install 'tercet[search]'."
+            f"An index needs Lance, which is not installed: {install_hint('search')}."
         ) from error
     return lance
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tercet.data.stream import ID, TEXT, TextFile
+from tercet.data.stream import ID, TEXT
+from tercet.data.text_table import TextSource
 from tercet.embed.schema import Identity
 from tercet.embed.staged import Staged, stage
 from tercet.errors import ArgumentError, TercetError
@@ -50,7 +51,7 @@ class Mined:
 
 
 def mine(
-    file: TextFile,
+    file: TextSource,
     model: Model,
     folder: Path,
     *,

@@ -7,7 +7,7 @@ import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 from tercet.model import Model
 from tercet.serve.batcher import Batcher
 from tercet.serve.document import Api
@@ -70,5 +70,5 @@ def open_index(folder: Path, model: Model) -> Index:
     try:
         from tercet.search.index import Index
     except ModuleNotFoundError as error:
-        raise TercetError("An index needs Lance: pip install 'tercet[search]'.") from error
+        raise TercetError(f"An index needs Lance: {install_hint('search')}.") from error
     return Index.open(folder, model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, install_hint
 from tercet.folders.model_card import Metrics
 from tercet.training.listener import Listener
 
@@ -18,7 +18,7 @@ class Curves:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise ArgumentError(
-                "`tensorboard` needs a further package: pip install 'tercet[tensorboard]'.",
+                f"`tensorboard` needs a further package: {install_hint('tensorboard')}.",
                 "tensorboard",
             ) from error
         self._writer: Any = SummaryWriter(folder)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, install_hint
 from tercet.specs.registry import resolve
 from tercet.specs.surgeries import SURGERIES
 
@@ -20,7 +20,7 @@ class GradientSurgery:
             self._weighting: nn.Module = resolve(SURGERIES[kind].implementation)()
         except ImportError as error:
             raise TercetError(
-                f"surgery {kind!r} needs further packages: pip install 'tercet[surgery]'."
+                f"surgery {kind!r} needs further packages: {install_hint('surgery')}."
             ) from error
 
     def weights(self, gramian: Tensor) -> Tensor:

@@ -9,14 +9,8 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from tercet.model import (
-    SIMILARITY_SCALE,
-    Floats,
-    PairMode,
-    Prediction,
-    to_label_sets,
-    to_predictions,
-)
+from tercet.model import SIMILARITY_SCALE, Floats, PairMode
+from tercet.predictions import Prediction, to_label_sets, to_predictions
 from tercet.serve.exchange import answer, body_of, input_options, read, responses, service_of
 from tercet.serve.fields import Body, Pair, Pairs, TextOrTexts, TextsOrPairs, Truncate
 from tercet.serve.refusal import RefusalError, shown
@@ -147,7 +141,7 @@ async def predict(request: Request, task: str) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
+class TaskPredictions:
     """The predictions for a request."""
 
     task: str
@@ -168,7 +162,7 @@ async def _predict(
     *,
     mode: PairMode | None = None,
     truncate: bool | None,
-) -> Predictions:
+) -> TaskPredictions:
     service = service_of(request)
     resolved = service.resolve_mode(task, mode)
     service.check_count(len(inputs), field)
@@ -183,7 +177,7 @@ async def _predict(
     columns = [await service.pieces(cast(Sequence[str], side)) for side in sides]
     options = input_options(request, field, truncate)
     values = await service.predictions(task, resolved, columns, options)
-    return Predictions(task, resolved, options.counts, values)
+    return TaskPredictions(task, resolved, options.counts, values)
 
 
 def _spec(request: Request, task: str) -> TaskSpec:

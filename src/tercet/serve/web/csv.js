@@ -1,4 +1,4 @@
-// Tables as CSV by RFC 4180.
+// Tables as CSV by RFC 4180; a ' keeps a spreadsheet from running texts that begin like a formula.
 
 import { make } from "./dom.js";
 
@@ -6,8 +6,11 @@ export function toCsv(header, rows) {
   return [header, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
+const FORMULA = /^[=+\-@\t\r]/;
+
 function field(value) {
-  const text = String(value);
+  const risky = FORMULA.test(value) && Number.isNaN(Number(value));
+  const text = risky ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

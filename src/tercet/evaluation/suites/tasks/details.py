@@ -37,8 +37,8 @@ def confusion(answers: Answers) -> Ints:
 def class_table(answers: Answers) -> Table:
     """Precision, recall, F1 and support of each class."""
     return Table(
-        caption=f"Mode {answers.mode}: precision, recall and F1 of each class; support is the "
-        "number of its rows",
+        caption=f"{answers.task}, mode {answers.mode}: precision, recall and F1 of each class; "
+        "support is the number of its rows",
         columns=["Class", "Precision", "Recall", "F1", "Support", "Predicted"],
         rows=[
             [

@@ -1,0 +1,100 @@
+"""`tercet.evaluate`: suites run on a model from Python, with the report that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.parquet
+
+from tercet.data.tables import to_arrow
+from tercet.errors import TercetError
+from tercet.evaluation.evaluation import Evaluation
+from tercet.evaluation.evaluation import evaluate as run_suites
+from tercet.evaluation.labelled import on_file, on_files
+from tercet.files import write_text
+from tercet.model import Model, load
+from tercet.progress import Phases, silent_phases
+from tercet.report.report import Report
+from tercet.report.training import run_of
+
+TABLES = "tables"
+"""The name of data in memory."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measured(Evaluation):
+    """An evaluation that writes its report.
+
+    run: the run folder of the model, if it has one
+    """
+
+    run: Path | None = None
+
+    def report(self, file: str | Path) -> Path:
+        """Write a single-file HTML report."""
+        path = Path(file)
+        write_text(path, Report([self], run=self.run).to_html())
+        return path
+
+
+def evaluate(
+    model: Model | str | Path | None = None,
+    data: str | Path | Mapping[str, Any] | None = None,
+    *,
+    suites: Sequence[str] | None = None,
+    rows: int | None = None,
+    phases: Phases = silent_phases,
+) -> Measured:
+    """Score a model on suites, as `tercet evaluate` does.
+
+    model: or what `load` finds it by; default: the model that comes with the package
+    data: the folder of the suites' files; or labelled files or tables by the name of the task,
+        such as `{"team": frame}`; or one labelled file, for a model with one task
+    suites: names; default: `tasks`
+    rows: at most so many rows of each task and set, for a quick look
+    phases: starts the progress of one phase
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    suites = ["tasks"] if suites is None else [suites] if isinstance(suites, str) else suites
+    with _placed(loaded, data) as (placed, folder):
+        if placed is not loaded and list(suites) != ["tasks"]:
+            raise TercetError("Labelled files and tables go with the suite `tasks` only.")
+        found = run_suites(placed, folder, suites=suites, rows=rows, phases=phases)
+    values = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
+    return Measured(**values, run=run_of(loaded.source))
+
+
+@contextmanager
+def _placed(
+    model: Model, data: str | Path | Mapping[str, Any] | None
+) -> Iterator[tuple[Model, Path]]:
+    """The model with the data of its tasks, and the data folder."""
+    if isinstance(data, str | Path):
+        path = Path(data)
+        yield (model, path) if path.is_dir() else (on_file(model, path), path.parent)
+        return
+    if not isinstance(data, Mapping) or not data:
+        raise TercetError(
+            "Give `data`: a folder, a labelled file, or tables by the name of the task, such as "
+            "{'sentiment': frame}."
+        )
+    for name in data:
+        model.resolve_mode(name)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / TABLES
+        folder.mkdir()
+        yield on_files(model, {name: _file(data[name], name, folder) for name in data}), folder
+
+
+def _file(table: Any, name: str, folder: Path) -> Path:
+    """The path of a file, or of one that holds a table."""
+    if isinstance(table, str | Path):
+        return Path(table)
+    path = folder / f"{name}.parquet"
+    pyarrow.parquet.write_table(to_arrow(table), path)
+    return path
