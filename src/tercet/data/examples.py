@@ -129,6 +129,15 @@ def _read(collected: _Collected, files: Sequence[Path]) -> Examples:
     return collected.finish(files)
 
 
+def read_groups(task: TaskSpec, group: Column, data_dir: Path) -> list[str | None]:
+    """The group of each training row of a task that `read_examples` uses, by a column."""
+    data = resolve(task.data).model_copy(update={"group": group, "dev": []})
+    collected = _Collected(data, LabelRule.of_task(task), labelled=is_labelled(task, "train"))
+    for path in find_split(data, "train", data_dir):
+        collected.add(path)
+    return collected.groups
+
+
 def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, Split], Examples]:
     """A function that reads a task's split by name; the files of each are read at most once."""
 

@@ -27,6 +27,7 @@ LOOKED_AT = 100_000  # rows; more would not change what a file is about
 MOST_CLASSES = 1000
 FEW_GRADES = 6  # whole numbers with fewer values are classes
 SHOWN_CLASSES = 8
+SAMPLE = 2000
 SEPARATORS = (";", "|", ",")
 LABEL_NAMES = (
     *LABELS, "labels", "class", "classes", "category", "categories", "target", "intent", "topic",
@@ -54,6 +55,7 @@ class Look:
     separator: between the labels of a cell, if it is not a list
     rows: rows that can be used; left_out: rows without a text or a label
     duplicates: rows whose texts are in an earlier row; conflicts: those with another label
+    sample: some of the texts
     doubts: guesses that are not certain, and how to change them
     """
 
@@ -69,7 +71,7 @@ class Look:
     left_out: int = 0
     duplicates: int = 0
     conflicts: int = 0
-    words: float = 0.0
+    sample: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
     @property
@@ -313,7 +315,7 @@ def _understood(
         left_out=len(label.values) - len(rows),
         duplicates=duplicates,
         conflicts=conflicts,
-        words=sum(each.words for each in texts) / len(texts),
+        sample=tuple(text for cells, _ in rows[:SAMPLE] for text in cells if text),
         doubts=tuple(doubts),
     )
 

@@ -115,6 +115,26 @@ def evaluate(
     began = time.perf_counter()
     context = Context(EncodedTexts(model, phases), data_dir, rows=rows, compared=compared)
     results = {suite: SUITES[suite]().run(context) for suite in runnable}
+    return describe(
+        model,
+        results,
+        name=name,
+        data=data_dir.resolve().name,
+        seconds=time.perf_counter() - began,
+        left_out=[suite for suite in ordered if suite not in runnable],
+    )
+
+
+def describe(
+    model: Model,
+    results: Mapping[str, SuiteResult],
+    *,
+    name: str | None = None,
+    data: str,
+    seconds: float,
+    left_out: Sequence[str] = (),
+) -> Evaluation:
+    """The results of suites, with what they were measured on and with."""
     return Evaluation(
         model={
             "name": name or model.name,
@@ -123,7 +143,7 @@ def evaluate(
             "width": model.width,
             "tasks": list(model.tasks),
         },
-        data=data_dir.resolve().name,
+        data=data,
         versions={"tercet": tercet.__version__, **{name: version(name) for name in PACKAGES}},
         machine={
             **model.engine.machine(),
@@ -131,7 +151,7 @@ def evaluate(
             "system": platform.system(),
             "python": platform.python_version(),
         },
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
         suites=results,
-        left_out=[suite for suite in ordered if suite not in runnable],
+        left_out=left_out,
     )

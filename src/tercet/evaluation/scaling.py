@@ -156,6 +156,19 @@ def _held_out(encoded: EncodedTexts, name: str, spec: TaskSpec, data_dir: Path) 
     return _HeldOut(outputs, examples.labels[rows], spec.held_out > 0.0)
 
 
+def fit_decisions(
+    outputs: Mapping[Mode, Floats], labels: Labels, spec: TaskSpec
+) -> tuple[dict[Mode, Scaling], dict[Mode, list[float]]]:
+    """The scalings, and thresholds of several labels, for rows that training did not see.
+
+    outputs: of the heads of a classifier, by mode [n, outputs]
+    labels: [n], or [n, classes] where rows have several
+    """
+    rows = _HeldOut(outputs, labels, from_train=True)
+    scalings = _fit(rows, spec)
+    return scalings, _choose(rows, spec, scalings) if spec.multi_label else {}
+
+
 def _fit(rows: _HeldOut, spec: TaskSpec) -> dict[Mode, Scaling]:
     if spec.multi_label:
         # Each label of each row is a decision; one temperature fits them all.

@@ -122,6 +122,15 @@ def replace_model_folder(folder: Path) -> Iterator[Path]:
         raise TercetError(f"{folder}: cannot be written: {reason}.") from error
 
 
+def update_info(folder: Path, **changes: Any) -> None:
+    """Change some keys of the metadata of a model folder, and its card."""
+    from tercet.nn.config import read_config
+
+    info = read_info(folder / INFO_FILE).model_copy(update=changes)
+    write_info(folder / INFO_FILE, info)
+    write_text(folder / "README.md", model_card(info, config=read_config(folder)))
+
+
 def write_info(path: Path, info: ModelInfo) -> None:
     """Write the file that `read_info` reads."""
     described = {"format": FORMAT, "tercet": tercet.__version__}

@@ -106,14 +106,20 @@ def _measure(
     else:
         judged, method = train.labels, f"{FOLDS}-fold cross-validation"
         outputs = _cross_validated(task, inputs, train.labels, blocks)
-    simplest = np.repeat(_most_frequent(task, train.labels), len(judged), axis=0)
     return SimpleScores(
         metric=task.chosen_metric,
-        majority=None if task.labels is None else _score(task, judged, simplest),
+        majority=majority_score(task, train.labels, judged),
         linear=_score(task, judged, outputs),
         rows=len(train),
         method=method,
     )
+
+
+def majority_score(task: TaskSpec, train: Labels, judged: Labels) -> float | None:
+    """The score of the most frequent class of `train` on `judged` labels; None for grades."""
+    if task.labels is None:
+        return None
+    return _score(task, judged, np.repeat(_most_frequent(task, train), len(judged), axis=0))
 
 
 def _sample(count: int, most: int) -> Rows:
@@ -151,11 +157,9 @@ def _cross_validated(
 
 def _most_frequent(task: TaskSpec, labels: Labels) -> Floats:
     """Outputs [1, classes] that predict the most frequent class, or all labels of most rows."""
-    if task.labels is None:
-        return np.zeros((1, 1), np.float32)
     if task.multi_label:
         return np.asarray(labels.mean(axis=0, keepdims=True) - 0.5, np.float32)
-    counts = np.bincount(np.asarray(labels, np.int64), minlength=len(task.labels))
+    counts = np.bincount(np.asarray(labels, np.int64), minlength=len(task.labels or ()))
     return np.asarray(counts == counts.max(), np.float32)[None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,15 @@ class TasksResult(SuiteResult):
     missing: list[Missing] = field(default_factory=list)
     without_dev: list[str] = field(default_factory=list)
     """Names of tasks that have no dev rows and were not measured."""
+    method: str = ""
+    """How the rows were measured, in a sentence, if not on dev."""
+
+    @classmethod
+    def of_rows(
+        cls, tasks: dict[str, TaskResult], specs: Mapping[str, TaskSpec], *, method: str
+    ) -> TasksResult:
+        """The result of tasks that were measured elsewhere."""
+        return cls(tasks, overall_of(_values(tasks), specs), method=method)
 
     @property
     def values(self) -> Metrics:
@@ -105,7 +114,8 @@ class TasksResult(SuiteResult):
 
     def findings(self) -> dict[str, str]:
         mean = self.overall["mean"]
-        findings = {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
+        findings = {"Measured": self.method} if self.method else {}
+        findings |= {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
         for name, task in self.tasks.items():
             if task.rows:
                 findings[name] = " ".join(task_findings(list(task.modes.values())))
@@ -231,7 +241,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     assert examples.labels is not None
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
-    places = _places(spec, examples, len(labels))
+    places = places_of(spec, examples, len(labels))
     scalings = (context.model.info.scalings or {}).get(name, {})
     thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
@@ -254,7 +264,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
 
 
-def _places(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
+def places_of(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
     """Where the first rows of a split come from."""
     return RowPlaces(
         files=[path.name for path in examples.files],

@@ -1,0 +1,154 @@
+"""Candidates judged by cross-validation: each row by a model that was not trained on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tercet.data.examples import Examples
+from tercet.data.labels import Labels
+from tercet.data.split import fold_numbers
+from tercet.evaluation.answers import Answers
+from tercet.evaluation.measure import measure_outputs
+from tercet.evaluation.scaling import fit_decisions
+from tercet.evaluation.scoring import best_mode
+from tercet.evaluation.suites.tasks import places_of
+from tercet.fitting.planning import CONTRAST
+from tercet.fitting.trial import Rows, Trial
+from tercet.specs import Floats, Scaling, TaskSpec
+from tercet.training.listener import Listener
+
+PRIOR_ROWS = 100
+"""Tuning usually helps, which a few rows cannot show: a doubt of one standard error is ignored
+while there are far fewer rows than this, and counts fully with far more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a candidate predicts for all rows of the tasks, each by a model that did not see it."""
+
+    tasks: Mapping[str, TaskSpec]
+    outputs: Mapping[str, Floats]
+    labels: Mapping[str, Labels]
+
+    def answers(self, name: str, examples: Examples) -> Answers:
+        """The predictions of a task, calibrated, with metrics and intervals."""
+        scaling, thresholds = self.decisions(name)
+        task = self.tasks[name]
+        return measure_outputs(
+            name,
+            best_mode(task),
+            task,
+            self.outputs[name],
+            self.labels[name],
+            scaling=scaling,
+            thresholds=thresholds,
+            texts=examples.texts,
+            places=places_of(task, examples, len(examples)),
+        )
+
+    def decisions(self, name: str) -> tuple[Scaling | None, list[float] | None]:
+        """The scaling and the thresholds that fit a task's rows."""
+        task, mode = self.tasks[name], best_mode(self.tasks[name])
+        if task.labels is None:
+            return None, None
+        scalings, thresholds = fit_decisions({mode: self.outputs[name]}, self.labels[name], task)
+        return scalings[mode], thresholds.get(mode)
+
+    def score(self, name: str) -> float:
+        """The task's main metric; an undefined one counts as 0."""
+        answers = measure_outputs(
+            name, best_mode(self.tasks[name]), self.tasks[name], self.outputs[name],
+            self.labels[name],
+        )  # fmt: skip
+        return answers.metrics[answers.metric].value or 0.0
+
+    def right(self, name: str) -> NDArray[np.float64]:
+        """How right each row is [n]: 0 to 1 for classes and labels, less the error for grades."""
+        task, mode = self.tasks[name], best_mode(self.tasks[name])
+        predicted, labels = task.predict(mode, self.outputs[name]), self.labels[name]
+        if task.labels is None:
+            assert task.range is not None
+            errors = np.abs(predicted - labels) / (task.range[1] - task.range[0])
+            return np.asarray(1.0 - errors, np.float64)
+        if task.multi_label:
+            return np.asarray(((predicted > 0.5) == (labels > 0)).mean(axis=1), np.float64)
+        classes = predicted.argmax(axis=1) if predicted.ndim == 2 else predicted > 0.5
+        return np.asarray(classes == labels, np.float64)
+
+
+class Folds:
+    """Rows dealt out for cross-validation; equal texts, pairs that share one and groups stay
+    together."""
+
+    def __init__(
+        self,
+        examples: Mapping[str, Examples],
+        *,
+        folds: int,
+        groups: Mapping[str, Sequence[str | None]],
+        seed: int,
+    ) -> None:
+        self.count = folds
+        self.examples = examples
+        self._numbers = {
+            name: fold_numbers(
+                each.texts, each.labels, folds=folds, groups=groups.get(name), seed=seed
+            )
+            for name, each in examples.items()
+        }
+
+    def judge(self, trial: Trial, listener: Listener) -> Judged:
+        """What a recipe gives for every row."""
+        tasks = {name: trial.recipe.tasks[name] for name in self.examples}
+        outputs = {
+            name: np.zeros((len(self._numbers[name]), task.outputs(best_mode(task))), np.float32)
+            for name, task in tasks.items()
+        }
+        for fold in range(self.count):
+            trial.train(
+                {name: self._rows(name, fold, held_out=False) for name in trial.tables},
+                listener=_Fold(listener, f"trial {fold + 1} of {self.count}"),
+            )
+            for name, task in tasks.items():
+                rows = self._rows(name, fold, held_out=True)
+                outputs[name][rows] = trial.outputs(name, best_mode(task), rows)
+        labels = {name: each.labels for name, each in self.examples.items()}
+        return Judged(tasks, outputs, {n: each for n, each in labels.items() if each is not None})
+
+    def _rows(self, name: str, fold: int, *, held_out: bool) -> Rows:
+        numbers = self._numbers[name.removesuffix(CONTRAST)]
+        return np.flatnonzero((numbers == fold) == held_out)
+
+
+def prefers(tuned: Judged, linear: Judged) -> bool:
+    """Whether the rows speak for the tuned candidate."""
+    gains, variances, rows = [], [], 0
+    for name in tuned.tasks:
+        differences = tuned.right(name) - linear.right(name)
+        gains.append(tuned.score(name) - linear.score(name))
+        variances.append(float(differences.var()) / len(differences))
+        rows += len(differences)
+    gain, error = float(np.mean(gains)), float(np.sqrt(np.sum(variances))) / len(gains)
+    return gain + error / math.sqrt(1.0 + rows / PRIOR_ROWS) > 0.0
+
+
+class _Fold:
+    """Shows the steps of a trial, and nothing else of it."""
+
+    def __init__(self, listener: Listener, name: str) -> None:
+        self._listener = listener
+        self._name = name
+        self.working = listener.working
+        self.steps = listener.steps
+        self.end_stage = listener.end_stage
+        self.interrupted = listener.interrupted
+
+    def say(self, sentence: str) -> None: ...
+    def scores(self, **score: object) -> None: ...
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None:
+        self._listener.begin_stage(f"{self._name}, {name}", steps=steps, done=done)
