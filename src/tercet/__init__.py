@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
+    from tercet.fitting.fit import fit
     from tercet.model import Model, load
     from tercet.plugins import register
     from tercet.recipe import Recipe
     from tercet.report.measured import evaluate
     from tercet.search.index import Index
+    from tercet.training.train import train
 
 __version__ = "0.1.0"
 
@@ -29,8 +31,10 @@ _HOMES = {
     "Model": "tercet.model",
     "Recipe": "tercet.recipe",
     "evaluate": "tercet.report.measured",
+    "fit": "tercet.fitting.fit",
     "load": "tercet.model",
     "register": "tercet.plugins",
+    "train": "tercet.training.train",
 }
 # A function here must not have the name of a subpackage: importing that one would replace it.
 __all__ = [
@@ -40,8 +44,10 @@ __all__ = [
     "TercetError",
     "__version__",
     "evaluate",
+    "fit",
     "load",
     "register",
+    "train",
 ]
 
 # Hidden from type checkers, which would accept any attribute.

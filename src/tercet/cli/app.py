@@ -17,6 +17,7 @@ from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
+    "fit": "Train one model on your own labelled files; no recipe needed.",
     "train": "Train a recipe and write a run folder.",
     "evaluate": "Score models on suites.",
     "predict": "Predict one task for sentences or pairs, as JSON lines.",
@@ -100,7 +101,7 @@ def options(
 ) -> None:
     """One encoder, many answers: several sentence tasks on a single transformer encoder.
 
-    Example: tercet train tercet/demo --data DIR --out runs/first
+    Example: tercet fit tickets.csv --out runs/mine
     """
     if debug:
         os.environ["TERCET_DEBUG"] = "1"

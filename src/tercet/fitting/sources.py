@@ -114,6 +114,11 @@ def _named(
     return {**tables, **named}
 
 
+def names_of(files: Sequence[str], task: Sequence[str] | None) -> list[str]:
+    """The names of the tasks of files."""
+    return list(_named(files, {}, task or None))
+
+
 def _name(table: object) -> str:
     if not _is_path(table):
         return UNNAMED

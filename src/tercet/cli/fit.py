@@ -1,0 +1,147 @@
+"""`tercet fit`: labelled files to a model, without a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tercet.cli.console import print_message, print_table
+from tercet.cli.train import TerminalListener
+from tercet.errors import TercetError
+
+OF_ALL = "For one of several files: NAME=COLUMN, with the file's name without its suffix."
+
+
+def fit(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Labelled files, each a task.")
+    ],
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help=f"The text column, twice for pairs; default: guessed. {OF_ALL}"
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="The label column; default: guessed. Likewise."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="classes, multi-label or grades; default: guessed. Likewise."),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The task's name, one per FILE; default: the file's."),
+    ] = None,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows to measure on; default: split off, or cross-validated. Likewise.",
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Rows with the same value here are never split up. Likewise.",
+        ),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="About how long it may take.", min=0.1)] = 10.0,
+    encoder: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="What to start from; default: the model that ships."),
+    ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Add the tasks to this finished model, whose answers stay as they are.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/NAME.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 11711,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or cuda; default: cuda if available.")
+    ] = None,
+) -> None:
+    """Train one model on your own labelled files: classes, several labels per row, or grades, of
+    single texts or pairs.
+
+    It guesses what each file is about and says so, compares its model with the simplest ones, and
+    leaves a run folder with the model, a report and the recipe, which you can edit and train again.
+
+    Example: tercet fit tickets.csv questions.csv --minutes 10 --out runs/mine
+    """
+    from tercet.fitting.fit import fit as fit_files
+    from tercet.fitting.sources import names_of
+
+    names = names_of(files, task)
+    result = fit_files(
+        *files,
+        text=_by_task(text, names, several=True),
+        label=_by_task(label, names),
+        kind=_by_task(kind, names),
+        task=task or None,
+        dev=_by_task(dev, names),
+        group=_by_task(group, names),
+        encoder=encoder,
+        onto=onto,
+        minutes=minutes,
+        seed=seed,
+        out=out,
+        device=device,
+        listener=TerminalListener(),
+    )
+    columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"]
+    print_table(columns, [_row(name, score) for name, score in result.scores.items()])
+    print_message(f"Model: {result.folder}/model. Report: {result.folder}/report.html.")
+    print_message(
+        f"Recipe, to edit and train again: tercet train {result.folder}/recipe.toml --data "
+        f"{result.data} --out DIR"
+    )
+
+
+def _by_task(values: list[str] | None, names: list[str], *, several: bool = False) -> Any:
+    """NAME=VALUE for single tasks; a plain VALUE is for all."""
+    if not values:
+        return None
+    found: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for value in values:
+        name, equals, rest = value.partition("=")
+        if equals and name in names:
+            found.setdefault(name, []).append(rest)
+        else:
+            plain.append(value)
+    if plain and found:
+        raise TercetError(
+            f"{plain[0]}: write NAME=VALUE for every file, where one has it; the names are "
+            f"{', '.join(names)}."
+        )
+    if plain:
+        return plain if several else _only(plain, names)
+    return {name: each if several else _only(each, names) for name, each in found.items()}
+
+
+def _only(values: list[str], names: list[str]) -> str:
+    if len(values) > 1:
+        raise TercetError(
+            f"{' and '.join(values)}: write NAME=VALUE for each file; the names are "
+            f"{', '.join(names)}."
+        )
+    return values[0]
+
+
+def _row(name: str, score: Any) -> list[str]:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.3f}"
+
+    interval = "" if score.interval is None else " to ".join(map(number, score.interval))
+    cells = [score.metric, number(score.value), interval]
+    return [name, *cells, number(score.linear), number(score.majority), f"{score.rows:,}"]

@@ -1,0 +1,109 @@
+"""`tercet.train`: a recipe trained from Python, on files or tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tercet.data.tables import write_tables
+from tercet.errors import ArgumentError, TercetError
+from tercet.folders.model_card import Metrics
+from tercet.model import Model, load
+from tercet.recipe import Recipe
+from tercet.training.listener import Listener, Silent
+from tercet.training.run import train_recipe
+
+DATA = "data"
+"""The folder beside a run that holds the tables it was trained on."""
+
+
+class TrainedRun:
+    """A finished run: its folder, its scores on dev and its model."""
+
+    def __init__(self, folder: Path, dev: Metrics) -> None:
+        self.folder = folder
+        self.dev = dev
+
+    @cached_property
+    def model(self) -> Model:
+        return load(self.folder)
+
+    def __repr__(self) -> str:
+        lines = [f"TrainedRun in {self.folder}"]
+        for task, modes in self.dev.items():
+            for mode, metrics in modes.items():
+                shown = ", ".join(
+                    f"{metric} {'undefined' if value is None else f'{value:.3f}'}"
+                    for metric, value in metrics.items()
+                )
+                lines.append(f"  {task}, mode {mode}: {shown}")
+        return "\n".join(lines)
+
+
+def train(
+    recipe: Recipe | str | Path | Mapping[str, Any],
+    data: str | Path | Mapping[str, Any] = ".",
+    out: str | Path | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    device: str | None = None,
+    listener: Listener | None = None,
+) -> TrainedRun:
+    """Train a recipe, as `tercet train` does.
+
+        run = tercet.train("mine.toml", data="files", out="runs/mine")
+        run = tercet.train("mine.toml", data={"team": frame}, out="runs/mine")
+
+    recipe: a name, a TOML file, a `Recipe`, or its tree of keys
+    data: the folder of the recipe's files; or tables by task, which replace the training files of
+        these tasks (`team-dev` the dev files of `team`) and are kept in a folder beside the run
+    out: the run folder; default: runs/RECIPE
+    overrides: such as `stages.0.steps=300`
+    listener: shows progress; default: silent
+    """
+    chosen = _read(recipe, overrides)
+    folder = Path(out) if out is not None else Path("runs") / chosen.name
+    if isinstance(data, Mapping):
+        place = folder.with_name(f"{folder.name}-{DATA}")
+        chosen = _on_tables(chosen, data)
+        write_tables(data, place)
+    else:
+        place = Path(data)
+    result = train_recipe(
+        chosen,
+        data=place,
+        out=folder,
+        resume=resume,
+        device=device,
+        listener=listener or Silent(),
+    )
+    if result is None:
+        raise TercetError("`tercet.train` returns a run on the main process only.")
+    return TrainedRun(folder, result.dev)
+
+
+def _read(recipe: Recipe | str | Path | Mapping[str, Any], overrides: Sequence[str]) -> Recipe:
+    if isinstance(recipe, str | Path):
+        return Recipe.load(recipe, overrides)
+    if overrides:
+        raise ArgumentError("`overrides` go with a recipe's name or file.", "overrides")
+    if isinstance(recipe, Recipe):
+        return recipe
+    return Recipe.from_tree(dict(recipe), where="the recipe")
+
+
+def _on_tables(recipe: Recipe, tables: Mapping[str, Any]) -> Recipe:
+    """The recipe with tables as the files of its tasks."""
+    tree = recipe.model_dump(mode="json", exclude_none=True)
+    for name in tables:
+        task = name.removesuffix("-dev")
+        if task not in recipe.tasks:
+            known = ", ".join(recipe.tasks)
+            raise TercetError(f"`data` names the task {task!r}; the recipe's tasks are {known}.")
+        split = "train" if name == task else "dev"
+        own = tree["tasks"][task]["data"]
+        tree["tasks"][task]["data"] = {**own, split: [f"{name}.parquet"]}
+    return Recipe.from_tree(tree, where=f"recipe {recipe.name}, on tables")
