@@ -15,7 +15,8 @@ def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
     setting = task.setting
     name = "task"
     result = train(
-        {name: task.file},
+        task.file,
+        task=name,
         encoder=setting.encoder,
         seed=task.seed,
         out=task.scratch / "run",
@@ -25,7 +26,7 @@ def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
 
     def predict(inputs: list[tuple[str, ...]]) -> list[str] | list[float]:
         texts = [row[0] for row in inputs] if task.kind == "texts" else inputs
-        answers = result.model.predictions(name, texts)
+        answers = result.model.predict(name, texts)
         if task.kind == "grades":
             return [float(answer) for answer in answers]
         return [answer.name for answer in answers]

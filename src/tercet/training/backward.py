@@ -29,16 +29,21 @@ if TYPE_CHECKING:
 class Backward:
     """Computes the gradient of each step of a stage, into the parameters."""
 
-    def __init__(self, recipe: Recipe, stage: StageSpec, losses: Losses) -> None:
-        """Call `choose_trainable` first."""
+    def __init__(
+        self, recipe: Recipe, stage: StageSpec, losses: Losses, *, short: bool = False
+    ) -> None:
+        """Call `choose_trainable` first.
+
+        short: the stage ends before compiled kernels and CUDA graphs would have paid
+        """
         self._recipe = recipe
         self._stage = stage
         self._losses = losses
         self._world = losses.world
         self.surgery = GradientSurgery(stage.surgery) if stage.surgery is not None else None
         self.rows = self._gradient_rows(recipe.stage_tasks(stage))
-        self._fused = self._fused_where_possible()
-        self._graphs = self._graphs_where_possible()
+        self._fused = None if short else self._fused_where_possible()
+        self._graphs = None if short else self._graphs_where_possible()
 
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
         network = self._losses.network

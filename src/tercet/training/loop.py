@@ -36,6 +36,8 @@ from tercet.training.update import Update
 
 # Reading a loss on a GPU waits for it, so losses are read in groups.
 _STEPS_PER_FLUSH = {"cuda": 20}
+# Steps; on a GPU, compiling and capturing takes as long as this many plain steps.
+SHORT = 300
 # Seconds; torchrun passes a Ctrl-C on to processes that had it from the terminal already.
 _SAME_INTERRUPT = 1.0
 
@@ -160,7 +162,7 @@ class Loop:
             for task in plan.tasks:
                 fill_exemplars(self.losses, task, seed=self.recipe.seed)
         set_modes(self.network)
-        backward = Backward(self.recipe, stage, self.losses)
+        backward = Backward(self.recipe, stage, self.losses, short=len(plan) < SHORT)
         update = Update(
             self.network, stage.optimiser, rows=backward.rows, after=backward.follow_weights
         )

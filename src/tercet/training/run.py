@@ -162,8 +162,8 @@ class Run:
                 baselines = measure_baselines(
                     engine, self.recipe.tasks, train=prepared.tables, dev=prepared.dev
                 )
-        for name, scores in baselines.items():
-            self.listener.say(scores.sentence(name))
+            for name, scores in baselines.items():
+                self.listener.say(scores.sentence(name))
         write_baselines(self.folder.path, baselines)
 
     def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], StageScore] | None:
