@@ -27,8 +27,9 @@ def read_config(folder: Path) -> EncoderConfig:
             raise TercetError(f"{path}: {key} is {source[key]!r}; only {right!r} is supported")
     keys = architecture.config.config_keys()
     values = {name: source[key] for name, key in keys.items() if key in source}
+    absent = architecture.config.absent
     try:
-        config = architecture.config.model_validate({**values, "source": source})
+        config = architecture.config.model_validate({**absent, **values, "source": source})
     except ValidationError as error:
         mistake = architecture.config.mistake(error, names=keys)
         raise TercetError(f"{path}: {mistake}") from None
@@ -40,6 +41,6 @@ def read_config(folder: Path) -> EncoderConfig:
     if config.max_tokens < 1:
         raise TercetError(
             f"{path}: {keys['positions']} is {config.positions};"
-            f" it should be above {architecture.first_position}"
+            f" it should be above {config.first_position}"
         )
     return config

@@ -24,9 +24,9 @@ def encoder_graph(
     """Token ids to vectors.
 
     outliers: for int8, one per layer; None for fp32
-    Inputs: ids and, where the encoder has token types, types, int64 [rows, length]; lengths, int64
-    [rows]: how many tokens each row starts with, before its padding. Outputs: vectors
-    [rows, width], as pooled, and embeddings [rows, width], of length 1.
+    Inputs: ids and, where the encoder has several token types, types, int64 [rows, length];
+    lengths, int64 [rows]: how many tokens each row starts with, before its padding. Outputs:
+    vectors [rows, width], as pooled, and embeddings [rows, width], of length 1.
     """
     config = encoder.config
     if not config.architecture.onnx:
@@ -78,7 +78,8 @@ class _Writer:
     def model(self) -> ModelProto:
         graph, width = self.graph, self.config.width
         ids = graph.input("ids", "int64", ["rows", "length"])
-        types = graph.input("types", "int64", ["rows", "length"]) if self.config.token_types else ""
+        has_types = self.config.token_types > 1
+        types = graph.input("types", "int64", ["rows", "length"]) if has_types else ""
         lengths = graph.input("lengths", "int64", ["rows"])
         shape = graph.add("Shape", ids)
         length = graph.add("Gather", shape, graph.integers(1))
@@ -90,7 +91,7 @@ class _Writer:
             flat=graph.integers(-1, width),
             mask=self._mask(real, places, shape),
         )
-        hidden = self._embed(ids, types, length, shapes)
+        hidden = self._embed(ids, types, length)
         for index in range(self.config.layers):
             hidden = self._layer(index, hidden, shapes)
         vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, real)
@@ -100,17 +101,22 @@ class _Writer:
             "encoder", max_tokens=self.config.max_tokens, vocabulary=self.config.vocabulary
         )
 
-    def _embed(self, ids: str, types: str, length: str, shapes: _Shapes) -> str:
+    def _embed(self, ids: str, types: str, length: str) -> str:
         graph, state = self.graph, self.state
         words = graph.add("Gather", graph.constant(state["embeddings.words.weight"]), ids)
-        table = state["embeddings.positions.weight"][self.config.architecture.first_position :]
+        table = state["embeddings.positions.weight"][self.config.first_position :]
+        if self.config.token_types == 1:
+            table = table + state["embeddings.types.weight"]
         start = graph.integers(0)
         positions = graph.add("Slice", graph.constant(table), start, length, start)
         summed = graph.add("Add", words, positions)
         if types:
             kinds = graph.constant(state["embeddings.types.weight"])
             summed = graph.add("Add", summed, graph.add("Gather", kinds, types))
-        return self._norm("embeddings.norm", graph.add("Reshape", summed, shapes.flat))
+        flat = graph.add("Reshape", summed, graph.integers(-1, self.config.words_width))
+        embedded = self._norm("embeddings.norm", flat)
+        has_widen = "embeddings.widen.weight" in state
+        return self._linear("embeddings.widen", embedded) if has_widen else embedded
 
     def _layer(self, index: int, hidden: str, shapes: _Shapes) -> str:
         """hidden [total, width] -> [total, width]; total is rows * length."""
