@@ -13,7 +13,7 @@ import pytest
 import torch
 
 SPECIAL = {"cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]", "unk": "[UNK]"}
-ANGLED = {"cls": "<s>", "sep": "</s>", "pad": "<pad>", "mask": "<mask>", "unk": "<unk>"}
+ANGLED = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 SHAPE: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 3,
