@@ -26,7 +26,7 @@ class OtherConfig(BertConfig):
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> None:
     """An architecture that a user of the registry would add: BERT's layers, no fast path."""
-    plain = {"fused": False, "cuda_graphs": False, "varlen": False, "onnx": False}
+    plain = {"fused": False, "cuda_graphs": False, "varlen": False, "onnx": ""}
     record = replace(BERT, model_type="other", config=OtherConfig, prefix="other.", **plain)
     parts = {kind: ARCHITECTURES[kind] for kind in ARCHITECTURES}
     monkeypatch.setattr(ARCHITECTURES, "_parts", {**parts, "other": record})

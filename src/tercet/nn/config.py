@@ -20,9 +20,9 @@ def read_config(folder: Path) -> EncoderConfig:
     _refuse_adapter(folder)
     source = read_json_object(path)
     model_type = source.get("model_type")
-    is_known = isinstance(model_type, str) and model_type in ARCHITECTURES
-    _refuse_code(path, source.get("auto_map"), is_known=is_known)
-    if not is_known:
+    known_type = isinstance(model_type, str) and model_type in ARCHITECTURES
+    _refuse_code(path, source.get("auto_map"), is_known=known_type)
+    if not isinstance(model_type, str) or not known_type:
         known = ", ".join(ARCHITECTURES)
         raise TercetError(f"{path}: model_type is {model_type!r}; it should be one of {known}")
     architecture = ARCHITECTURES[model_type]

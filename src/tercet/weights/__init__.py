@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tercet.errors import TercetError
 from tercet.files import cache_folder, replace_folder, sha256_of
-from tercet.weights.packages import KINDS, Graph, Npm, Wheels, from_package
+from tercet.weights.graphs import Graph
+from tercet.weights.packages import KINDS, Npm, Wheels, from_package
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"

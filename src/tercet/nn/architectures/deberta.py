@@ -93,4 +93,5 @@ DEBERTA = Architecture(
     embeddings="tercet.nn.disentangled:DisentangledEmbeddings",
     layer="tercet.nn.disentangled:DisentangledLayer",
     relations="tercet.nn.disentangled:Distances",
+    onnx="tercet.nn.onnx.disentangled:DisentangledWriter",
 )

@@ -64,5 +64,5 @@ DISTILBERT = Architecture(
     fused=True,
     cuda_graphs=True,
     varlen=True,
-    onnx=True,
+    onnx="tercet.nn.onnx.encoder:Writer",
 )

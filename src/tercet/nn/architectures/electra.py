@@ -38,5 +38,5 @@ ELECTRA = Architecture(
     fused=True,
     cuda_graphs=True,
     varlen=True,
-    onnx=True,
+    onnx="tercet.nn.onnx.encoder:Writer",
 )

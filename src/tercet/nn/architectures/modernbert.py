@@ -125,4 +125,5 @@ MODERNBERT = Architecture(
     relations="tercet.nn.modern:Rotary",
     final_norm=True,
     varlen=True,
+    onnx="tercet.nn.onnx.modern:ModernWriter",
 )

@@ -42,7 +42,7 @@ class Architecture:
     fused: whether the Triton kernels of `nn.fused` compute its layers in training
     cuda_graphs: whether training may replay its forward and backward as CUDA graphs
     varlen: whether its attention may take CUDA's variable-length kernel
-    onnx: whether `nn.onnx` can export it
+    onnx: what writes its ONNX graph, as `module:class`; empty where it cannot be exported
     """
 
     model_type: str
@@ -67,7 +67,7 @@ class Architecture:
     fused: bool = False
     cuda_graphs: bool = False
     varlen: bool = False
-    onnx: bool = False
+    onnx: str = ""
     registry: ClassVar[Registry[Architecture]] = ARCHITECTURES
 
     def kind_name(self) -> str:
