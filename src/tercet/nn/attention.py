@@ -50,10 +50,9 @@ class AttentionInputs:
         varlen: whether the architecture may take the variable-length kernel, which adds no bias
         relations: the module of `Architecture.relations`
         """
+        told = None if relations is None else relations(tokens, dtype)
         fits = varlen and bias is None and tokens.count > 0
-        has_varlen = fits and _has_varlen(tokens.ids.device, dtype, head_width)
-        told = None if relations is None else relations(tokens, dtype, varlen=has_varlen)
-        if has_varlen:
+        if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True, relations=told)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
         return cls(tokens, biases, varlen=False, relations=told)
@@ -163,7 +162,7 @@ def _varlen_is_known(device: torch.device) -> bool:
     if operator is None or not torch.backends.cuda.is_flash_attention_available():
         return False
     names = [argument.name for argument in operator.default._schema.arguments]
-    return {"window_size_left", "window_size_right"} <= set(names) and names[:10] == [
+    return names[:10] == [
         *("query", "key", "value", "cum_seq_q", "cum_seq_k"),
         *("max_q", "max_k", "dropout_p", "is_causal", "return_debug_mask"),
     ]

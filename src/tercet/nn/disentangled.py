@@ -61,7 +61,7 @@ class Distances(nn.Module):
         rows = (distances + half).clamp(0, config.table_rows - 1)
         self.register_buffer("buckets", rows, persistent=False)
 
-    def forward(self, tokens: DeviceTokens, dtype: torch.dtype, *, varlen: bool) -> Tensor:
+    def forward(self, tokens: DeviceTokens, dtype: torch.dtype) -> Tensor:
         """The vectors of the distances, query less key, in ascending order: [2 * span - 1, width].
 
         span: the length of the longest block

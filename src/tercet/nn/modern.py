@@ -14,7 +14,7 @@ from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.encoder import activate, norm
 from tercet.nn.side import SideLayer, project
-from tercet.nn.window import attend_window, attend_window_varlen, window_bias
+from tercet.nn.window import attend_window, window_bias
 
 
 class ModernEmbeddings(nn.Module):
@@ -38,7 +38,7 @@ class Turns:
     """How far the layers of each type turn queries and keys, and what local layers see.
 
     cosines, sines: by type of layer, [total, 1, 1, head_width], in the order of the plan
-    biases: of each block for local layers, see `window_bias`; empty for a variable-length kernel
+    biases: of each block for local layers, see `window_bias`
     """
 
     cosines: dict[LayerType, Tensor]
@@ -60,7 +60,7 @@ class Rotary(nn.Module):
             # Kept as bits: weights in half precision must not round angles.
             self.register_buffer(kind, rates.view(torch.int32), persistent=False)
 
-    def forward(self, tokens: DeviceTokens, dtype: torch.dtype, *, varlen: bool) -> Turns:
+    def forward(self, tokens: DeviceTokens, dtype: torch.dtype) -> Turns:
         """tokens -> what all layers share; dtype: in which they compute"""
         order = tokens.plan.order
         positions = tokens.positions if order is None else tokens.positions.index_select(0, order)
@@ -68,12 +68,11 @@ class Rotary(nn.Module):
             kind: (positions[:, None] * self.get_buffer(kind).view(torch.float32)).repeat(1, 2)
             for kind in self.kinds
         }
-        blocks = () if varlen else tokens.plan.blocks
         device = tokens.ids.device
         return Turns(
             {kind: angle.cos()[:, None, None] for kind, angle in angles.items()},
             {kind: angle.sin()[:, None, None] for kind, angle in angles.items()},
-            tuple(window_bias(block, self.reach, dtype, device) for block in blocks),
+            tuple(window_bias(block, self.reach, dtype, device) for block in tokens.plan.blocks),
         )
 
 
@@ -99,8 +98,6 @@ class ModernAttention(SelfAttention):
         if self.kind == "full_attention":
             return super().attend(qkv, inputs)
         dropout = self.dropout if self.training else 0.0
-        if inputs.varlen:
-            return attend_window_varlen(qkv, inputs.tokens, half=self.reach, dropout=dropout)
         attend = partial(attend_window, half=self.reach, dropout=dropout)
         return by_blocks(qkv, inputs.tokens.plan, turns.biases, attend)
 

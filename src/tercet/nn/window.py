@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tercet.nn.attention import attend_block
-from tercet.nn.device_tokens import AttentionBlock, DeviceTokens
+from tercet.nn.device_tokens import AttentionBlock
 
 
 def window_bias(
@@ -62,18 +62,6 @@ def attend_window(
     )
     joined = mixed.transpose(1, 2).reshape(rows, filled, *qkv.shape[2:])
     return joined[:, :length].reshape(-1, *qkv.shape[2:])
-
-
-def attend_window_varlen(qkv: Tensor, tokens: DeviceTokens, *, half: int, dropout: float) -> Tensor:
-    """The same by CUDA's variable-length kernel, for qkv of all rows in half precision."""
-    query, key, value = qkv.unbind(1)
-    offsets, longest = tokens.offsets, tokens.longest
-    mixed: Tensor = torch.ops.aten._flash_attention_forward(
-        *(query, key, value, offsets, offsets, longest, longest, dropout, False, False),
-        window_size_left=half,
-        window_size_right=half,
-    )[0]
-    return mixed
 
 
 def _chunks(block: AttentionBlock, half: int) -> tuple[int, int]:

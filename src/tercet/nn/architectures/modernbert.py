@@ -124,6 +124,7 @@ MODERNBERT = Architecture(
     layer="tercet.nn.modern:ModernLayer",
     relations="tercet.nn.modern:Rotary",
     final_norm=True,
+    # For layers that see the whole row; local ones always take blocks.
     varlen=True,
     onnx="tercet.nn.onnx.modern:ModernWriter",
 )
