@@ -92,3 +92,9 @@ def test_all_parts_are_named(registry: Registry[Any]) -> None:
 
 def test_all_features_are_named() -> None:
     assert [name for name in get_args(Feature) if f"`{name}`" not in PAGE] == []
+
+
+def test_the_page_names_every_encoder_architecture() -> None:
+    from tercet.nn.architectures.record import ARCHITECTURES
+
+    assert [name for name in ARCHITECTURES if f"`{name}`" not in PAGE] == []

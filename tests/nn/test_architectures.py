@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class OtherConfig(BertConfig):
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> None:
     """An architecture that a user of the registry would add: BERT's layers, no fast path."""
-    plain = {"fused": False, "cuda_graphs": False, "varlen": False, "onnx": False}
+    plain = {"fused": False, "cuda_graphs": False, "varlen": False, "onnx": ""}
     record = replace(BERT, model_type="other", config=OtherConfig, prefix="other.", **plain)
     parts = {kind: ARCHITECTURES[kind] for kind in ARCHITECTURES}
     monkeypatch.setattr(ARCHITECTURES, "_parts", {**parts, "other": record})
@@ -37,16 +38,29 @@ def folder(other: None, tmp_path: Path) -> Path:
     return tmp_path / "other"
 
 
-def test_the_record_decides_every_tensor_name_key_and_default() -> None:
-    for name in ARCHITECTURES:
-        record = ARCHITECTURES[name]
-        encoder = Encoder(record.config(**SHAPE))
-        stems = {
-            key.rsplit(".", 1)[0].replace("layers.0.", "layers.{}.") for key in encoder.state_dict()
-        }
-        assert stems == record.tensors.keys()
-        assert encoder.config.architecture is record
-        assert set(record.config.config_keys().values()) < encoder.config.to_json().keys()
+# Every part that an architecture may have.
+WHOLE: dict[str, dict[str, object]] = {
+    "electra": {"embedding_width": 8},
+    # Its first layer has one norm less.
+    "modernbert": {"layers": 2},
+    "deberta-v2": {
+        "embedding_width": 8,
+        "token_types": 2,
+        "comparisons": ["c2p", "p2c"],
+        "table_norm": "layer_norm",
+    },
+}
+
+
+@pytest.mark.parametrize("name", list(ARCHITECTURES))
+def test_the_record_decides_every_tensor_name_key_and_default(name: str) -> None:
+    record = ARCHITECTURES[name]
+    encoder = Encoder(record.config(**SHAPE | WHOLE.get(name, {})))
+    names = (key.rsplit(".", 1)[0] for key in encoder.state_dict())
+    stems = {re.sub(r"layers\.\d+\.", "layers.{}.", stem) for stem in names}
+    assert stems == record.tensors.keys()
+    assert encoder.config.architecture is record
+    assert set(record.config.config_keys().values()) < encoder.config.to_json().keys()
 
 
 def test_a_registered_architecture_is_saved_and_loaded(folder: Path, make_tokens) -> None:

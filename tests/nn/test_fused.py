@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import pytest
 import torch
@@ -22,7 +20,14 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 LENGTHS = [3, 1, 33, 17]
 
 
-def make_encoder(architecture: Literal["bert", "mpnet"], *, dropout: float = 0.0) -> Encoder:
+# One token type for all tokens; embeddings as wide as the layers.
+OWN: dict[str, dict[str, int | None]] = {
+    "roberta": {"token_types": 1},
+    "electra": {"embedding_width": None},
+}
+
+
+def make_encoder(architecture: str, *, dropout: float = 0.0) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(
         ARCHITECTURES[architecture].config(
@@ -36,6 +41,7 @@ def make_encoder(architecture: Literal["bert", "mpnet"], *, dropout: float = 0.0
             dropout=dropout,
             attention_dropout=dropout,
             pooler=False,
+            **OWN.get(architecture, {}),
         )
     ).to(DEVICE)
     for parameter in encoder.parameters():
@@ -81,10 +87,8 @@ def gradients(encoder: Encoder) -> dict[str, Tensor]:
     }
 
 
-@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
-def test_hidden_states_and_gradients_are_those_of_the_plain_layers(
-    architecture: Literal["bert", "mpnet"],
-) -> None:
+@pytest.mark.parametrize("architecture", ["bert", "mpnet", "roberta", "distilbert", "electra"])
+def test_hidden_states_and_gradients_are_those_of_the_plain_layers(architecture: str) -> None:
     encoder, tokens = make_encoder(architecture), make_tokens(LENGTHS)
     weights = torch.randn(sum(LENGTHS), 32, device=DEVICE)
     clear(encoder)

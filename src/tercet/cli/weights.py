@@ -31,7 +31,7 @@ def weights(
         if out is not None:
             raise TercetError("--out needs the name of the weights to copy.")
         rows = [
-            (known, entry.about, entry.hub_id, present(known) or "not fetched")
+            (known, entry.about, entry.hub_id or "-", present(known) or "not fetched")
             for known, entry in REGISTRY.items()
         ]
         print_table(("name", "encoder", "hub id", "on this machine"), rows)

@@ -10,7 +10,7 @@ from tercet.files import read_json, read_json_object
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import MODULES_FILE, TRANSFORMER_FILE, Parts
 from tercet.network.network import Network
-from tercet.nn.config import CONFIG_FILE
+from tercet.nn.config import ADAPTER_FILE, CONFIG_FILE, read_config
 from tercet.nn.folder import load_encoder
 from tercet.specs import Pooling
 from tercet.text.tokenizer import Tokenizer
@@ -27,7 +27,7 @@ _LEGACY_MODES = {
 
 
 def is_foreign_folder(folder: Path) -> bool:
-    return (folder / MODULES_FILE).is_file() or (folder / CONFIG_FILE).is_file()
+    return any((folder / name).is_file() for name in (MODULES_FILE, CONFIG_FILE, ADAPTER_FILE))
 
 
 def load_foreign_folder(folder: Path, *, name: str) -> Parts:
@@ -38,6 +38,7 @@ def load_foreign_folder(folder: Path, *, name: str) -> Parts:
         inner, pooling = folder / transformer, _read_pooling(folder / pooled / CONFIG_FILE)
     _refuse_prompt(folder / "config_sentence_transformers.json")
     limits = _optional(inner / TRANSFORMER_FILE)
+    read_config(inner)  # a folder of another kind is named before its parts are missed
     tokenizer = Tokenizer.load(inner)
     encoder = load_encoder(inner, dropout=None, attention_dropout=None)
     tokenizer.check_fits(encoder.config.vocabulary)

@@ -103,7 +103,10 @@ class Network(nn.Module):
         config = self.encoder.config
         if MASKED_WORDS not in self.shared:
             self.shared[MASKED_WORDS] = MaskedWordsHead(
-                width=config.width, vocabulary=config.vocabulary, norm_eps=config.norm_eps
+                width=config.width,
+                words_width=config.words_width,
+                vocabulary=config.vocabulary,
+                norm_eps=config.norm_eps,
             )
 
     def _add_shared(self, spec: SharedSpec, head: HeadSpec) -> None:

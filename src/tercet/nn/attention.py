@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tercet.nn.device_tokens import AttentionBlock, DeviceTokens
+from tercet.nn.device_tokens import AttentionBlock, AttentionPlan, DeviceTokens
 from tercet.nn.side import SideLayer, project
 
 
@@ -21,11 +24,13 @@ class AttentionInputs:
     biases: one per block, added to its scores [rows or 1, heads or 1, length or 1, length]; None
         where there is nothing to add
     varlen: whether one variable-length kernel takes all rows instead of the blocks
+    relations: what `Architecture.relations` tells the layers; None where it has none
     """
 
     tokens: DeviceTokens
     biases: tuple[Tensor | None, ...]
     varlen: bool
+    relations: Any = None
 
     @classmethod
     def prepare(
@@ -36,66 +41,81 @@ class AttentionInputs:
         dtype: torch.dtype,
         head_width: int,
         varlen: bool = True,
+        relations: nn.Module | None = None,
     ) -> AttentionInputs:
         """Choose the kernel and compute masks and bias once for all layers.
 
         bias: relative position bias [heads, span, span], span at least as long as any block
         dtype: in which the layers compute
         varlen: whether the architecture may take the variable-length kernel, which adds no bias
+        relations: the module of `Architecture.relations`
         """
+        told = None if relations is None else relations(tokens, dtype)
         fits = varlen and bias is None and tokens.count > 0
         if fits and _has_varlen(tokens.ids.device, dtype, head_width):
-            return cls(tokens, (), varlen=True)
+            return cls(tokens, (), varlen=True, relations=told)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
-        return cls(tokens, biases, varlen=False)
+        return cls(tokens, biases, varlen=False, relations=told)
 
 
 class SelfAttention(nn.Module):
     """Multi-head attention of each row to itself, with the projections before and after it."""
 
-    def __init__(self, *, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, *, width: int, heads: int, dropout: float, bias: bool = True) -> None:
         super().__init__()
         self.heads = heads
         self.head_width = width // heads
         self.dropout = dropout
-        self.qkv = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.output = nn.Linear(width, width, bias=bias)
 
     def forward(
         self, hidden: Tensor, inputs: AttentionInputs, side: SideLayer | None = None
     ) -> Tensor:
         """hidden [total, width] -> [total, width]."""
         projected = project(self.qkv, hidden, side.qkv if side is not None else None)
-        qkv = projected.view(-1, 3, self.heads, self.head_width)
-        dropout = self.dropout if self.training else 0.0
-        attend = attend_varlen if inputs.varlen else attend_blocks
-        mixed = attend(qkv, inputs, dropout=dropout).flatten(1)
+        mixed = self.attend(projected.view(-1, 3, self.heads, self.head_width), inputs).flatten(1)
         return project(self.output, mixed, side.output if side is not None else None)
+
+    def attend(self, qkv: Tensor, inputs: AttentionInputs) -> Tensor:
+        """qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
+        attend = attend_varlen if inputs.varlen else attend_blocks
+        return attend(qkv, inputs, dropout=self.dropout if self.training else 0.0)
 
 
 def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
     """Attention by blocks: qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
-    plan = inputs.tokens.plan
+    return by_blocks(qkv, inputs.tokens.plan, inputs.biases, partial(attend_block, dropout=dropout))
+
+
+def by_blocks(
+    qkv: Tensor,
+    plan: AttentionPlan,
+    biases: tuple[Tensor | None, ...],
+    attend: Callable[[Tensor, AttentionBlock, Tensor | None], Tensor],
+) -> Tensor:
+    """`attend` for every block with its bias, in the order of the plan.
+
+    qkv [total, 3, heads, head_width] -> [total, heads, head_width]
+    """
     if not plan.blocks:
         return qkv[:, 2]
     if len(plan.blocks) == 1 and plan.slots is None:
-        return _attend_block(qkv, plan.blocks[0], inputs.biases[0], dropout=dropout)
+        return attend(qkv, plan.blocks[0], biases[0])
     sizes = [block.rows * block.length for block in plan.blocks]
     if plan.slots is not None:
         # Copying into zeros, not gathering: its gradient is one plain gather.
         qkv = qkv.new_zeros(sum(sizes), *qkv.shape[1:]).index_copy(0, plan.slots, qkv)
     # One split, not one slice per block: its gradient is one concatenation.
     parts = [
-        _attend_block(part, block, bias, dropout=dropout)
-        for part, block, bias in zip(
-            qkv.split_with_sizes(sizes), plan.blocks, inputs.biases, strict=True
-        )
+        attend(part, block, bias)
+        for part, block, bias in zip(qkv.split_with_sizes(sizes), plan.blocks, biases, strict=True)
     ]
     mixed = torch.cat(parts)
     return mixed if plan.slots is None else mixed.index_select(0, plan.slots)
 
 
-def _attend_block(
+def attend_block(
     qkv: Tensor, block: AttentionBlock, bias: Tensor | None, *, dropout: float
 ) -> Tensor:
     """qkv [rows * length, 3, heads, head_width] -> [rows * length, heads, head_width]."""

@@ -36,8 +36,12 @@ class Encoder(nn.Module):
         architecture = config.architecture
         self.embeddings: Embeddings = resolve(architecture.embeddings)(config)
         layer = resolve(architecture.layer)
-        self.layers = nn.ModuleList(layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(layer(config, number) for number in range(config.layers))
         self.relative_bias = RelativeBias(config) if config.relative_buckets else None
+        self.relations: nn.Module | None = None
+        if architecture.relations is not None:
+            self.relations = resolve(architecture.relations)(config)
+        self.final_norm = norm(config) if architecture.final_norm else None
         self.pooler = Pooler(config.width) if config.pooler else None
         self.apply(initialise)
         self._replaced: Callable[[DeviceTokens], Tensor | None] | None = None
@@ -76,11 +80,14 @@ class Encoder(nn.Module):
             dtype=compute_dtype(self.embeddings.words.weight),
             head_width=self.config.width // self.config.heads,
             varlen=self.config.architecture.varlen,
+            relations=self.relations,
         )
         for number, layer in enumerate(self.layers):
             beside = side.of_layer(number) if side is not None else None
             added = () if beside is None else (beside,)
             hidden = layer.forward(hidden, inputs, *added)
+        if self.final_norm is not None:
+            hidden = self.final_norm.forward(hidden)
         return hidden if plan.places is None else hidden.index_select(0, plan.places)
 
     def _bias(self, tokens: DeviceTokens) -> Tensor | None:
@@ -92,16 +99,21 @@ class Encoder(nn.Module):
 
 
 class Embeddings(nn.Module):
-    """Word, position and, where the encoder has them, token type embeddings."""
+    """Word, position and, where the encoder has them, token type embeddings.
+
+    Where they are narrower than the encoder, as ELECTRA's may be, a linear layer widens them.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.first_position = config.architecture.first_position
-        self.words = nn.Embedding(config.vocabulary, config.width)
-        self.positions = nn.Embedding(config.positions, config.width)
-        self.types = nn.Embedding(config.token_types, config.width) if config.token_types else None
-        self.norm = nn.LayerNorm(config.width, eps=config.norm_eps)
+        self.first_position = config.first_position
+        width = config.words_width
+        self.words = nn.Embedding(config.vocabulary, width)
+        self.positions = nn.Embedding(config.positions, width)
+        self.types = nn.Embedding(config.token_types, width) if config.token_types else None
+        self.norm = nn.LayerNorm(width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
+        self.widen = nn.Linear(width, config.width) if width != config.width else None
 
     def forward(self, tokens: DeviceTokens) -> Tensor:
         """tokens -> [total, width], in the order of the attention plan."""
@@ -114,14 +126,17 @@ class Embeddings(nn.Module):
             positions = positions + self.first_position
         summed = self.words.forward(ids) + self.positions.forward(positions)
         if self.types is not None:
-            summed = summed + self.types.forward(types)
-        return self.dropout.forward(self.norm.forward(summed))
+            # RoBERTa's only type is that of all tokens, whatever a tokenizer says.
+            is_only = self.types.num_embeddings == 1
+            summed = summed + (self.types.weight[0] if is_only else self.types.forward(types))
+        embedded = self.dropout.forward(self.norm.forward(summed))
+        return embedded if self.widen is None else self.widen.forward(embedded)
 
 
 class Layer(nn.Module):
     """Attention and feed-forward, each followed by dropout, a residual and a norm."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, number: int = 0) -> None:
         super().__init__()
         self.attention = SelfAttention(
             width=config.width, heads=config.heads, dropout=config.attention_dropout
@@ -161,9 +176,7 @@ class FeedForward(nn.Module):
         return self._activate(self.expand.forward(hidden))
 
     def _activate(self, expanded: Tensor) -> Tensor:
-        if self.activation == "relu":
-            return F.relu(expanded)
-        return F.gelu(expanded, approximate="tanh" if self.activation == "gelu_new" else "none")
+        return activate(expanded, self.activation)
 
 
 class Pooler(nn.Module):
@@ -177,11 +190,23 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(first))
 
 
+def norm(config: EncoderConfig) -> nn.LayerNorm:
+    """A norm of hidden states."""
+    return nn.LayerNorm(config.width, eps=config.norm_eps, bias=config.norm_bias)
+
+
+def activate(expanded: Tensor, activation: Activation) -> Tensor:
+    """Apply an activation function by its name in config.json."""
+    if activation == "relu":
+        return F.relu(expanded)
+    return F.gelu(expanded, approximate="tanh" if activation == "gelu_new" else "none")
+
+
 def initialise(module: nn.Module) -> None:
     """Initialise weights as BERT does."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=_INITIAL_SPREAD)
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
 
 

@@ -24,8 +24,12 @@ def fused(encoder: Encoder) -> FusedEncoder | None:
     """The fused forward and backward of an encoder; None where it does not train or fit."""
     config = encoder.config
     is_served = config.architecture.fused and config.activation == "gelu"
-    fits = is_served and config.width // config.heads in (16, 32, 64, 128)
-    return FusedEncoder(encoder) if fits and _trains(encoder) else None
+    fits = (
+        config.width // config.heads in (16, 32, 64, 128)
+        and config.words_width == config.width
+        and config.token_types <= 2
+    )
+    return FusedEncoder(encoder) if is_served and fits and _trains(encoder) else None
 
 
 class FusedEncoder:

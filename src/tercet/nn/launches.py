@@ -44,6 +44,9 @@ class Launches:
         self.config = encoder.config
         self.embeddings = encoder.embeddings
         self.tokens = tokens
+        # The only type of an encoder that has one is that of all tokens.
+        has_types = self.config.token_types > 1
+        self._types = tokens.types if has_types else torch.zeros_like(tokens.types)
         self.relative = relative
         self.training = encoder.training
         sites = 1 + _SITES_PER_LAYER * self.config.layers
@@ -64,7 +67,7 @@ class Launches:
         norm = Norm.empty(like)
         kinds = embeddings.types
         kernels.embed_forward[(len(like),)](
-            *(tokens.ids, tokens.positions, tokens.types),
+            *(tokens.ids, tokens.positions, self._types),
             *(embeddings.words.weight, embeddings.positions.weight),
             embeddings.words.weight if kinds is None else kinds.weight,
             *(embeddings.norm.weight, embeddings.norm.bias, self.seeds),
@@ -80,7 +83,7 @@ class Launches:
         words, kinds = embeddings.words.weight.grad, embeddings.types
         each = _rows_per_program(len(grad))
         kernels.embed_backward[(-(-len(grad) // each),)](
-            *(grad, tokens.ids, tokens.positions, tokens.types, embeddings.norm.weight, self.seeds),
+            *(grad, tokens.ids, tokens.positions, self._types, embeddings.norm.weight, self.seeds),
             *(embedded.normed, embedded.spreads, words, embeddings.positions.weight.grad),
             words if kinds is None else kinds.weight.grad,
             *(embeddings.norm.weight.grad, embeddings.norm.bias.grad),

@@ -33,11 +33,11 @@ class SideLayer(nn.Module):
 
     def __init__(self, config: EncoderConfig, *, rank: int) -> None:
         super().__init__()
-        width, wide = config.width, config.feed_forward
+        width, neurons = config.width, config.feed_forward
         self.qkv = LowRank(inputs=width, outputs=3 * width, rank=rank)
         self.output = LowRank(inputs=width, outputs=width, rank=rank)
-        self.expand = LowRank(inputs=width, outputs=wide, rank=rank)
-        self.contract = LowRank(inputs=wide, outputs=width, rank=rank)
+        self.expand = LowRank(inputs=width, outputs=config.expand_width, rank=rank)
+        self.contract = LowRank(inputs=neurons, outputs=width, rank=rank)
 
 
 class SideWeights(nn.Module):

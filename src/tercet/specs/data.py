@@ -15,7 +15,7 @@ class EncoderSpec(Spec):
     folder or `tercet/small`."""
     pooling: Pooling = "mean"
     """How hidden states become one vector per sentence; a finished model's own is its default."""
-    max_tokens: Annotated[int, Field(ge=4, le=4096)] = 128
+    max_tokens: Annotated[int, Field(ge=4)] = 128
     """Longer sentences and joined pairs are truncated; a finished model's own is its default."""
     dropout: Share = 0.1
     """Dropout of hidden states in training."""

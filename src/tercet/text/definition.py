@@ -13,7 +13,12 @@ from tokenizers import Tokenizer as Backend
 from tercet.errors import TercetError
 
 # Further files that `transformers` may read; they are copied to saved folders.
-COMPANIONS = ("tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
+COMPANIONS = (
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt"),
+)
+# Older forms of a tokenizer that are not read.
+OLDER = ("spm.model", "sentencepiece.bpe.model", "spiece.model", "vocab.json")
 # By role, used if the settings do not name a special token.
 USUAL = {
     "cls": ("[CLS]", "<s>"),
@@ -48,8 +53,18 @@ def read_definition(folder: Path) -> Definition:
         if "tokenizer_config.json" not in companions:
             companions["tokenizer_config.json"] = json.dumps(_bert_settings(backend)).encode()
     else:
-        raise TercetError(f"{folder} has no tokenizer: neither tokenizer.json nor vocab.txt.")
+        raise TercetError(_missing(folder))
     return Definition(backend, _special(backend, settings), companions)
+
+
+def _missing(folder: Path) -> str:
+    older = next((name for name in OLDER if (folder / name).is_file()), None)
+    if older is None:
+        return f"{folder} has no tokenizer: neither tokenizer.json nor vocab.txt."
+    return (
+        f"{folder} has a tokenizer only as {older}, which is not read: write tokenizer.json with "
+        "transformers' AutoTokenizer.from_pretrained(folder).save_pretrained(folder)."
+    )
 
 
 def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:

@@ -130,8 +130,8 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
         return build_onto(recipe)
     spec = recipe.encoder
     folder, _ = find_folder(spec.name)
-    tokenizer = Tokenizer.load(folder)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
+    tokenizer = Tokenizer.load(folder)
     tokenizer.check_fits(encoder.config.vocabulary)
     if spec.max_tokens > encoder.config.max_tokens:
         raise TercetError(

@@ -42,5 +42,5 @@ BERT = Architecture(
     fused=True,
     cuda_graphs=True,
     varlen=True,
-    onnx=True,
+    onnx="tercet.nn.onnx.encoder:Writer",
 )

@@ -50,5 +50,5 @@ MPNET = Architecture(
     cuda_graphs=True,
     # The variable-length kernel takes no bias.
     varlen=False,
-    onnx=True,
+    onnx="tercet.nn.onnx.encoder:Writer",
 )

@@ -35,11 +35,14 @@ class Architecture:
     required: config.json keys with the only value that is supported
     first_position: row of the position table that the first token of a sentence takes
     pair_separators: how many tokens separate the sentences of a joined pair
-    embeddings, layer: the modules, as `module:class`
+    embeddings, layer: the modules, as `module:class`; a layer is made of the configuration and its
+        number
+    relations: the module that tells all layers about distances between tokens, as `module:class`
+    final_norm: whether a norm follows the last layer
     fused: whether the Triton kernels of `nn.fused` compute its layers in training
     cuda_graphs: whether training may replay its forward and backward as CUDA graphs
     varlen: whether its attention may take CUDA's variable-length kernel
-    onnx: whether `nn.onnx` can export it
+    onnx: what writes its ONNX graph, as `module:class`; empty where it cannot be exported
     """
 
     model_type: str
@@ -59,10 +62,12 @@ class Architecture:
     pair_separators: int = 1
     embeddings: str = "tercet.nn.encoder:Embeddings"
     layer: str = "tercet.nn.encoder:Layer"
+    relations: str | None = None
+    final_norm: bool = False
     fused: bool = False
     cuda_graphs: bool = False
     varlen: bool = False
-    onnx: bool = False
+    onnx: str = ""
     registry: ClassVar[Registry[Architecture]] = ARCHITECTURES
 
     def kind_name(self) -> str:
@@ -84,9 +89,13 @@ class EncoderConfig(BaseModel):
         loc_by_alias=False,
     )
     model_type: ClassVar[str]
+    absent: ClassVar[Mapping[str, object]] = {}
+    """What a missing key of config.json means where it is not the default, by field."""
 
     vocabulary: Count = Field(alias="vocab_size")
     width: Count = Field(alias="hidden_size")
+    embedding_width: Count | None = None
+    """Width of the word embeddings where it differs from the encoder's; else None."""
     layers: Count = Field(alias="num_hidden_layers")
     heads: Count = Field(alias="num_attention_heads")
     feed_forward: Count = Field(alias="intermediate_size")
@@ -95,6 +104,8 @@ class EncoderConfig(BaseModel):
     token_types: int = 0
     """Rows of the token type table; 0 without token types."""
     norm_eps: Epsilon = Field(1e-12, alias="layer_norm_eps")
+    norm_bias: bool = True
+    """Whether norms add a bias."""
     dropout: Rate = Field(0.1, alias="hidden_dropout_prob")
     attention_dropout: Rate = Field(0.1, alias="attention_probs_dropout_prob")
     pad_id: TokenId = Field(0, alias="pad_token_id")
@@ -118,9 +129,24 @@ class EncoderConfig(BaseModel):
         return ARCHITECTURES[self.model_type]
 
     @property
+    def first_position(self) -> int:
+        """Row of the position table that the first token of a sentence takes."""
+        return self.architecture.first_position
+
+    @property
     def max_tokens(self) -> int:
         """Tokens of the longest row that the encoder can take."""
-        return self.positions - self.architecture.first_position
+        return self.positions - self.first_position
+
+    @property
+    def words_width(self) -> int:
+        """Width of the word embeddings."""
+        return self.embedding_width or self.width
+
+    @property
+    def expand_width(self) -> int:
+        """Outputs of the first linear layer of feed-forward."""
+        return self.feed_forward
 
     @classmethod
     def config_keys(cls) -> dict[str, str]:
@@ -146,6 +172,7 @@ class EncoderConfig(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """config.json as `transformers` reads it: the source, with our fields over it."""
-        fields = {key: getattr(self, name) for name, key in self.config_keys().items()}
+        values = {key: getattr(self, name) for name, key in self.config_keys().items()}
+        fields = {key: value for key, value in values.items() if value is not None}
         names = {"architectures": [self.architecture.class_name], "model_type": self.model_type}
         return self.source | names | fields

