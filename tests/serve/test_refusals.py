@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tercet.serve import connection
+from tercet.serve.encode import encode
 
 JSON = {"Content-Type": "application/json"}
 
@@ -129,8 +132,6 @@ def test_what_is_not_answered_in_time_is_a_gateway_timeout(serve: Any, model: An
 def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answered(
     serve: Any,
 ) -> None:
-    from tercet.serve.encode import encode
-
     failures = iter([True, False])
 
     def sometimes(parts: Any) -> Any:
@@ -186,3 +187,62 @@ def test_metrics_count_what_happened(serve: Any) -> None:
         "tercet_batch_fill_count 1.0",
     ):
         assert line in result, line
+
+
+class SlowEncoder:
+    """Takes its time for each batch, and counts what it encodes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.rows = 0
+
+    def __call__(self, parts: Any) -> Any:
+        self.rows += sum(len(part.rows) for part in parts)
+        time.sleep(self.seconds)
+        return encode(parts)
+
+
+def request_bytes(path: str, body: Any) -> bytes:
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+def test_nothing_is_encoded_for_a_client_that_has_left(serve: Any) -> None:
+    encoder = SlowEncoder(0.05)
+    server = serve(encode_with=encoder)
+    body = {"texts": [f"a film about {number} " * 10 for number in range(64)]}
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
+        peer.sendall(request_bytes("/sentiment", body))
+        while not encoder.rows:
+            time.sleep(0.005)
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+    seen = encoder.rows
+    time.sleep(0.2)
+    assert encoder.rows == seen
+    assert seen < 64
+    assert "tercet_queue_inputs 0.0" in server.get("/metrics").text
+    assert 'status="499"' in server.get("/metrics").text
+
+
+def test_a_stream_of_maximal_requests_leaves_short_ones_their_turn(serve: Any) -> None:
+    server = serve(encode_with=SlowEncoder(0.01), wait=0.5, timeout=30.0, queue_tokens=4096)
+    body = {"texts": ["a film that is worth a look " * 10] * 64}
+    ended = threading.Event()
+
+    def stream() -> None:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            while not ended.is_set():
+                client.post("/sentiment", json=body)
+
+    threads = [threading.Thread(target=stream) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        results = [server.post("/sentiment", {"texts": "two words"}) for _ in range(30)]
+    finally:
+        ended.set()
+    assert {result.status_code for result in results} == {200}
+    assert max(result.elapsed.total_seconds() for result in results) < 5  # mostly 0.03
+    for thread in threads:
+        thread.join()

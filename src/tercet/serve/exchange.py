@@ -60,7 +60,8 @@ def input_options(request: Request, field: str, truncate: bool | None) -> InputO
     if truncate is None:
         truncate = service_of(request).limits.long_inputs == "truncate"
     counts: RequestCounts = request.scope["counts"]
-    return InputOptions(counts=counts, field=field, truncate=truncate)
+    client: str = request.scope["caller"]
+    return InputOptions(counts=counts, field=field, truncate=truncate, client=client)
 
 
 def numbers(vector: Floats) -> bytes:

@@ -1,8 +1,9 @@
-"""The gate before all endpoints: keys, draining, time limit, ids, metrics and log lines."""
+"""The gate before all endpoints: keys, draining, time limit, clients that leave, metrics, logs."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import time
 from dataclasses import asdict
@@ -45,9 +46,9 @@ class Gate:
         reply = Reply(send, id_=f"{os.getpid():x}-{next(self._ids):x}", gate=self)
         scope["counts"] = counts = RequestCounts()
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout), Presence(receive) as presence:
                 self._check(scope)
-                await self._app(scope, receive, reply)
+                await self._app(scope, presence.receive, reply)
         except RefusalError as refusal:
             await reply.refuse(scope, receive, refusal)
         except TimeoutError:
@@ -65,8 +66,16 @@ class Gate:
         if not self._keys.admit(header):
             what = "is missing" if header is None else "has no valid key"
             raise RefusalError(401, f"The header Authorization: Bearer KEY {what}.")
+        scope["caller"] = self._caller(scope, header)
         if self.draining:
             raise RefusalError(503, "The server is shutting down; use another.", retry_after=1)
+
+    def _caller(self, scope: Scope, header: bytes | None) -> str:
+        """Who shares the server with others: the holder of a key, or else an address."""
+        if self._keys.closed and header is not None:
+            return hashlib.sha256(header).hexdigest()
+        address = scope.get("client")
+        return str(address[0]) if address else ""
 
     def _late(self, scope: Scope) -> RefusalError:
         if scope["method"] == "POST" and not scope.get("read"):
@@ -87,6 +96,41 @@ class Gate:
             self._metrics.truncated.inc(counts.truncated)
         fields: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
         log("request", id=reply.id, **fields, seconds=round(seconds, 6), **asdict(counts))
+
+
+class Presence:
+    """Ends the work for a request when its client leaves, so that nothing is encoded for nobody."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._watch: asyncio.Task[None] | None = None
+        self._left = False
+
+    async def __aenter__(self) -> Presence:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._left and kind is asyncio.CancelledError:
+            return self._task.uncancel() == 0
+        return False
+
+    async def receive(self) -> Message:
+        """The next message; after the last of a body, the client is watched."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self._watch = asyncio.create_task(self._wait())
+        return message
+
+    async def _wait(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._left = True
+        self._task.cancel()
 
 
 class Reply:

@@ -47,11 +47,13 @@ class InputOptions:
 
     field: their name in the request, such as `texts`
     truncate: cut inputs that are too long; if false, refuse them
+    client: who asks; clients share the encoder evenly
     """
 
     counts: RequestCounts
     field: str
     truncate: bool
+    client: str
 
 
 @dataclass(slots=True)
@@ -173,7 +175,9 @@ class Service:
         self._check_lengths(full, options, inputs=inputs)
         lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
-        return EncodingRequest(self.model.engine, columns, lengths, inputs, head)
+        return EncodingRequest(
+            self.model.engine, columns, lengths, inputs, head, client=options.client
+        )
 
     def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
         """Count inputs and those that are too long, or refuse the first of these.
