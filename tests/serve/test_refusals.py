@@ -30,8 +30,8 @@ def send(server: Any, content: bytes, path: str = "/sentiment") -> Any:
         b"nonsense",
         b'{"texts": "\xff"}',
         b'{"texts": "\\ud800"}',
-        b"[" * 100_000,
-        b'{"texts":' * 20_000,
+        b"[" * 100,
+        b'{"texts":' * 100,
         b'{"texts": ["a"]} {}',
     ],
 )
@@ -39,6 +39,11 @@ def test_what_is_no_json_is_a_bad_request(server: Any, body: bytes) -> None:
     result = send(server, body)
     assert result.status_code == 400
     assert result.json()["error_type"] == "Validation"
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"texts":' * 20_000])
+def test_what_nests_deeply_is_too_much(server: Any, body: bytes) -> None:
+    assert send(server, body).status_code == 413
 
 
 @pytest.mark.parametrize("body", [b"null", b"5", b'"text"', b"[]", b'{"texts": null}'])

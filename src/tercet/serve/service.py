@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
-from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.refusal import RefusalError, shown, too_many
 from tercet.serve.settings import Limits
 from tercet.specs import Mode
 from tercet.text.template import special_count
@@ -64,6 +65,10 @@ class Service:
     limits: Limits
     batcher: Batcher
     index: Index | None = None
+    reader: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="reader")
+    )
+    """Where long bodies are parsed, one after the other, so that other requests proceed."""
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
     )
@@ -77,11 +82,7 @@ class Service:
     def check_count(self, count: int, name: str) -> None:
         """Refuse a request with too many inputs."""
         if count > self.limits.inputs:
-            raise RefusalError(
-                413,
-                f"`{name}` has {count} inputs; a request may have {self.limits.inputs}.",
-                field=name,
-            )
+            raise too_many(name, count, self.limits.inputs)
 
     def check_width(self, width: int | None) -> None:
         """Refuse a width that the model does not offer."""
@@ -115,23 +116,29 @@ class Service:
         if isinstance(inputs, str):
             return await self.pieces([inputs])
         if isinstance(inputs[0], int):
-            return self._pieces_of_ids([cast(Ids, inputs)], name=name)
+            return await self._id_pieces([cast(Ids, inputs)], name=name)
         self.check_count(len(inputs), name)
         if isinstance(inputs[0], str):
             return await self.pieces(cast(Sequence[str], inputs))
-        return self._pieces_of_ids(cast(IdRows, inputs), name=name)
+        return await self._id_pieces(cast(IdRows, inputs), name=name)
+
+    async def _id_pieces(self, rows: IdRows, *, name: str) -> Pieces:
+        read = partial(self._pieces_of_ids, rows, name=name)
+        if sum(map(len, rows)) <= FEW_CHARACTERS:
+            return read()
+        return await asyncio.get_running_loop().run_in_executor(self.reader, read)
 
     def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
         vocabulary = self.model.tokenizer.vocabulary
         for number, row in enumerate(rows):
-            for place, id_ in enumerate(row):
-                if not 0 <= id_ < vocabulary:
-                    where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
-                    raise RefusalError(
-                        422,
-                        f"`{where}` is {id_}; token ids are from 0 to {vocabulary - 1}.",
-                        field=where,
-                    )
+            if min(row) < 0 or max(row) >= vocabulary:
+                place = next(i for i, id_ in enumerate(row) if not 0 <= id_ < vocabulary)
+                where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
+                raise RefusalError(
+                    422,
+                    f"`{where}` is {shown(row[place])}; token ids are from 0 to {vocabulary - 1}.",
+                    field=where,
+                )
         return Pieces.of_ids(rows, limit=self.limits.tokens)
 
     async def vectors(
