@@ -54,9 +54,13 @@ async def read(request: Request, kind: type[B]) -> B:
 
 
 def answer(content: Any) -> Response:
-    """An answer as JSON; columns of an index may hold any type."""
-    body = to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
-    return Response(body, media_type="application/json")
+    """An answer as JSON."""
+    return Response(to_answer(content), media_type="application/json")
+
+
+def to_answer(content: Any) -> bytes:
+    """The JSON of an answer; columns of an index may hold any type."""
+    return to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
 
 
 def input_options(request: Request, field: str, truncate: bool | None) -> InputOptions:
