@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,13 @@ def serving(
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn.Config(app, http=Connection, ws="none", lifespan="on", log_config=None)
+        uvicorn.Config(
+            app,
+            http=partial(Connection, timeout=chosen.timeout),  # type: ignore[arg-type]
+            ws="none",
+            lifespan="on",
+            log_config=None,
+        )
     )
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import socket
 import threading
@@ -251,3 +252,38 @@ def test_a_stream_of_maximal_requests_leaves_short_ones_their_turn(serve: Any) -
     assert max(result.elapsed.total_seconds() for result in results) < 5  # mostly 0.03
     for thread in threads:
         thread.join()
+
+
+def test_an_answer_that_is_not_read_in_time_is_dropped(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
+    server = serve(timeout=2.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(("127.0.0.1", server.port))
+        peer.settimeout(60)
+        peer.sendall(request_bytes("/embed", {"inputs": ["a"] * 30_000}))
+        answer = peer.recv(100)
+        time.sleep(2.5)
+        with contextlib.suppress(ConnectionResetError):
+            while chunk := peer.recv(1_000_000):
+                answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert not answer.endswith(b"]]")
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+
+
+def test_a_connection_that_asks_again_and_again_is_kept(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
+    server = serve(timeout=0.5, wait=0.4)
+    peer = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    peer.auto_open = False
+    peer.connect()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        peer.request("GET", "/health/live")
+        assert peer.getresponse().read() == b'{"status":"live"}'
+        time.sleep(0.02)
