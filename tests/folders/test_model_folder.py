@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 import tercet
 from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import Parts
+from tercet.folders.onnx_folder import export_onnx
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
@@ -237,6 +239,10 @@ def drop(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def rename_task(info: dict[str, Any], name: str) -> None:
+    info["tasks"][name] = info["tasks"].pop("sentiment")
+
+
 WEIGHT = "sentiment.single.layers.0.weight"
 
 
@@ -256,6 +262,10 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: info.update(pooling="sum")), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(surprise=1)), "`surprise`"),
         (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes at most 64"),
+        (edit("tercet.json", lambda info: rename_task(info, "/tmp/mine")), "/tmp/mine"),
+        (edit("tercet.json", lambda info: rename_task(info, "../mine")), "../mine"),
+        (edit("tercet.json", lambda info: rename_task(info, "a.b")), "a.b"),
+        (edit("tercet.json", lambda info: rename_task(info, "")), "tasks"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
         (drop("config.json"), "config.json"),
@@ -301,3 +311,18 @@ def test_thresholds_must_fit_their_task(task: str, values: list[float], message:
     ModelInfo.model_validate({**content, "thresholds": {"tags": {"single": [0.1, 0.9]}}})
     with pytest.raises(ValidationError, match=message):
         ModelInfo.model_validate({**content, "thresholds": {task: {"single": values}}})
+
+
+def test_only_graphs_are_copied_from_an_onnx_folder(tiny_encoder: Path, tmp_path: Path) -> None:
+    """A folder may hold links to any file of the machine."""
+    model = build(tiny_encoder)
+    export_onnx(
+        tmp_path / "onnx", Parts(model.network, model.tokenizer, model.info), precision="fp32"
+    )
+    (tmp_path / "secret").write_text("mine", "utf-8")
+    (tmp_path / "onnx" / "heads" / "notes.txt").symlink_to(tmp_path / "secret")
+    tercet.load(tmp_path / "onnx").save(tmp_path / "copy")
+    names = sorted(path.name for path in (tmp_path / "copy" / "heads").iterdir())
+    assert names == ["sentiment.single.onnx", "similarity.bi.onnx", "similarity.cross.onnx"]
+    loaded = tercet.load(tmp_path / "copy")
+    assert (loaded.embed(TEXTS) == tercet.load(tmp_path / "onnx").embed(TEXTS)).all()

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from tercet.data.layouts import has_dev, split_files
 from tercet.nn.architectures.record import EncoderConfig
-from tercet.recipe import check_like
+from tercet.recipe import TaskName, check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 from tercet.specs.parts import Part
 
@@ -35,7 +35,8 @@ class ModelInfo(Spec):
     """Longer sentences and joined pairs are truncated."""
     lower_case: bool = False
     """Whether texts are lower-cased before tokenizing."""
-    tasks: dict[str, TaskSpec] = Field(default_factory=dict)
+    tasks: dict[TaskName, TaskSpec] = Field(default_factory=dict)
+    """By names as in recipes: files are named after them."""
     recipe: str | None = None
     """The recipe that trained it."""
     metrics: Metrics | None = None
