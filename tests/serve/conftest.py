@@ -133,6 +133,7 @@ def serving(
     origins: list[str] | None = None,
     index: Any = None,
     encode_with: Any = None,
+    hosts: frozenset[str] | None = None,
     **limits: Any,
 ) -> Iterator[Serving]:
     chosen = replace(LIMITS, **limits)
@@ -143,6 +144,7 @@ def serving(
         keys=keys or Keys(file=None, listed=None),
         metrics=batcher.metrics,
         origins=origins or [],
+        hosts=hosts,
     )
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]

@@ -15,6 +15,8 @@ import pytest
 
 from tercet.serve import connection
 from tercet.serve.encode import encode
+from tercet.serve.server import allowed_hosts
+from tercet.serve.workers import bind
 
 JSON = {"Content-Type": "application/json"}
 
@@ -287,3 +289,39 @@ def test_a_connection_that_asks_again_and_again_is_kept(
         peer.request("GET", "/health/live")
         assert peer.getresponse().read() == b'{"status":"live"}'
         time.sleep(0.02)
+
+
+def test_a_name_that_is_not_the_servers_is_refused(serve: Any) -> None:
+    """Another site's name that is resolved to this machine."""
+    server = serve(hosts=frozenset({"localhost", "127.0.0.1", "::1", "tercet.example"}))
+    body = {"texts": "a"}
+    for host in ("127.0.0.1", "localhost:80", "[::1]:80", "LocalHost", "tercet.example:443"):
+        assert server.post("/sentiment", body, headers={"Host": host}).status_code == 200
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", "::2"):
+        refused = server.post("/sentiment", body, headers={"Host": host})
+        assert refused.status_code == 421
+        assert "--allowed-host" in refused.json()["error"]
+        assert server.get("/", headers={"Host": host}).status_code == 421
+        assert server.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "names", "hosts"),
+    [
+        ("127.0.0.1", [], {"localhost", "127.0.0.1", "::1"}),
+        ("127.0.0.1", ["A.example"], {"localhost", "127.0.0.1", "::1", "a.example"}),
+        ("0.0.0.0", [], None),
+        ("0.0.0.0", ["a.example"], {"localhost", "127.0.0.1", "::1", "0.0.0.0", "a.example"}),
+    ],
+)
+def test_names_are_checked_on_loopback_or_where_they_are_given(
+    address: str, names: list[str], hosts: set[str] | None
+) -> None:
+    with bind(address, 0) as listener:
+        assert allowed_hosts(listener, names) == hosts
+
+
+def test_health_has_a_head(server: Any) -> None:
+    for path in ("/health", "/health/live", "/health/ready"):
+        found = server.client.head(path)
+        assert (found.status_code, found.content) == (200, b"")

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tercet.serve.keys import Keys
 from tercet.serve.logs import log, log_failure
 from tercet.serve.metrics import Metrics
-from tercet.serve.refusal import RefusalError
+from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import RequestCounts
 
 OPEN = ("/health", "/health/live", "/health/ready", "/", "/docs", "/docs.css", "/openapi.json")
@@ -30,9 +30,19 @@ NO_REPLY = 499
 class Gate:
     """An ASGI app around another."""
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, metrics: Metrics, timeout: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        keys: Keys,
+        metrics: Metrics,
+        timeout: float,
+        hosts: frozenset[str] | None = None,
+    ) -> None:
+        """hosts: names that the header Host may have; None: any"""
         self._app = app
         self._keys = keys
+        self._hosts = hosts
         self._metrics = metrics
         self._timeout = timeout
         self._ids = count(1)
@@ -60,6 +70,9 @@ class Gate:
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
+        if path.startswith("/health"):
+            return
+        self._check_host(scope)
         if path in OPEN or path.startswith(OPEN_FOLDER):
             return
         header = next((v for k, v in scope["headers"] if k == b"authorization"), None)
@@ -69,6 +82,20 @@ class Gate:
         scope["caller"] = self._caller(scope, header)
         if self.draining:
             raise RefusalError(503, "The server is shutting down; use another.", retry_after=1)
+
+    def _check_host(self, scope: Scope) -> None:
+        """Refuse requests to another name: a page of another site can have its name resolved to
+        this machine, and the browser then takes the answers for that site's own."""
+        header = next((v for k, v in scope["headers"] if k == b"host"), None)
+        if self._hosts is None or header is None:
+            return
+        name = host_name(header.decode("latin-1"))
+        if name not in self._hosts:
+            raise RefusalError(
+                421,
+                f"The header Host names {shown(name)}, which this server does not answer to; "
+                "--allowed-host adds a name.",
+            )
 
     def _caller(self, scope: Scope, header: bytes | None) -> str:
         """Who shares the server with others: the holder of a key, or else an address."""
@@ -96,6 +123,13 @@ class Gate:
             self._metrics.truncated.inc(counts.truncated)
         fields: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
         log("request", id=reply.id, **fields, seconds=round(seconds, 6), **asdict(counts))
+
+
+def host_name(host: str) -> str:
+    """The name or address of a Host header, without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0][1:].lower()
+    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
 
 
 class Presence:

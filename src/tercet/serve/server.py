@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
+from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
@@ -53,7 +54,10 @@ def serve(ready: Ready, listener: socket.socket) -> int:
         keys=ready.keys,
         metrics=metrics,
         origins=ready.settings.origins,
+        hosts=allowed_hosts(listener, ready.settings.allowed_hosts),
     )
+    if not is_loopback(listener) and not ready.keys.closed:
+        log("warning", reason="Other machines reach this server, and it has no keys: --keys-file.")
     # Loaded objects are permanent: scanning them for garbage would halt all requests for 0.1 s.
     gc.freeze()
     server = Server(
@@ -150,6 +154,23 @@ class Server(uvicorn.Server):
         # The event loop itself keeps only a weak reference.
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    """Whether only this machine can connect."""
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def allowed_hosts(listener: socket.socket, names: list[str]) -> frozenset[str] | None:
+    """The names in requests that a server answers to; None: any.
+
+    On loopback, a page of another site could otherwise read the answers through the browser of a
+    user (DNS rebinding). A server for a network does not know its names, unless they are given.
+    """
+    if not names and not is_loopback(listener):
+        return None
+    own = {"localhost", "127.0.0.1", "::1", listener.getsockname()[0]}
+    return frozenset(own | {name.lower() for name in names})
 
 
 def _greeting(model: Model, listener: socket.socket) -> dict[str, Any]:
