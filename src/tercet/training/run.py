@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,7 @@ def train_recipe(
     data: Path,
     out: Path,
     resume: bool = False,
+    changed_data: bool = False,
     device: str | None = None,
     tensorboard: bool = False,
     listener: Listener,
@@ -50,13 +51,15 @@ def train_recipe(
     """Train a recipe; the result is None on all processes but the main one.
 
     Labels and ranges that it does not list are found in the training files first.
+
+    changed_data: whether a run may resume with other data than it was started with
     """
     world = World.join(device)
     try:
         with world.all_or_none():
             recipe = with_found_labels(complete(recipe), data)
         run = Run(recipe, data=data, out=out, world=world, listener=listener)
-        return run.train(resume=resume, tensorboard=tensorboard)
+        return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
     finally:
         world.leave()
 
@@ -75,7 +78,9 @@ class Run:
         self._newest: Metrics | None = None
         """The last scores, if of all dev rows."""
 
-    def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
+    def train(
+        self, *, resume: bool, tensorboard: bool, changed_data: bool = False
+    ) -> RunResult | None:
         with self.world.all_or_none():
             if self.world.is_main:
                 self.folder.check(resume=resume)
@@ -84,7 +89,11 @@ class Run:
             dev = self.folder.summary()["dev"]
             return RunResult(self.folder.model, dev) if self.world.is_main else None
         prepared = prepare(self.recipe, data=self.data, world=self.world, listener=self.listener)
-        with self._one_report():
+        with self._one_report(), ExitStack() as stack:
+            with self.world.all_or_none():
+                if self.world.is_main:
+                    stack.enter_context(self.folder.locked(resume=resume))
+                    self.folder.open(prepared.digests, changed_data=changed_data)
             return self._train(prepared, resume=resume, tensorboard=tensorboard)
 
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
@@ -95,9 +104,6 @@ class Run:
             from tercet.training.curves import Curves
 
             listener = Curves(self.folder.curves, listener)
-        if self.world.is_main:
-            self.folder.open()
-        self.world.wait()
         checkpoints = Checkpoints(
             self.folder.checkpoints, keep=self.recipe.checkpoint.keep, say=self.listener.say
         )
