@@ -90,8 +90,16 @@ def empty_manifest(entry: Path) -> None:
     (entry / cache.MANIFEST).write_text("", "utf-8")
 
 
+def other_manifest(entry: Path) -> None:
+    (entry / "manifest").write_text(f"{cache._digest('[]')}\n[]\n", "utf-8")
+
+
 @pytest.mark.parametrize(
-    "damage", [truncate, flip, remove_array, remove_manifest, change_manifest, empty_manifest]
+    "damage",
+    [
+        *(truncate, flip, remove_array, remove_manifest, change_manifest, empty_manifest),
+        other_manifest,
+    ],
 )
 def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     making = Making()

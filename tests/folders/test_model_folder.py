@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,38 @@ def drop(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def edit_weights(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return apply
+
+
+def first_of(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return tensors[min(tensors)]
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def scale(info: dict[str, Any], temperature: float) -> None:
+    info["scalings"] = {"sentiment": {"single": {"temperature": temperature}}}
+
+
+def mlp(info: dict[str, Any], **keys: Any) -> None:
+    info["tasks"]["sentiment"]["single"]["head"] = {"kind": "mlp", **keys}
+
+
+def template_id(number: int) -> Callable[[Any], None]:
+    def change(tokenizer: Any) -> None:
+        tokenizer["post_processor"]["sep"][1] = number
+
+    return change
+
+
 def rename_task(info: dict[str, Any], name: str) -> None:
     info["tasks"][name] = info["tasks"].pop("sentiment")
 
@@ -266,6 +299,26 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: rename_task(info, "../mine")), "../mine"),
         (edit("tercet.json", lambda info: rename_task(info, "a.b")), "a.b"),
         (edit("tercet.json", lambda info: rename_task(info, "")), "tasks"),
+        (edit_heads(lambda heads: heads[WEIGHT].fill_(torch.nan)), f"{WEIGHT}' holds a number"),
+        (edit_weights(lambda all_: first_of(all_).view(-1)[3:4].fill_(torch.inf)), "not finite"),
+        (edit("tercet.json", lambda info: scale(info, 0.0)), "temperature"),
+        (edit("tercet.json", lambda info: scale(info, float("inf"))), "temperature"),
+        (edit("tercet.json", lambda info: scale(info, 1e-300)), "temperature"),
+        (edit("tercet.json", lambda info: mlp(info, hidden=[10**12])), "more than heads.saf"),
+        (edit("tercet.json", lambda info: mlp(info, hidden=[300] * 9)), "'sentiment.single"),
+        (edit("tercet.json", lambda info: mlp(info, kind="layers", layers=10**9)), "more than"),
+        (edit("config.json", lambda c: c.update(num_hidden_layers=10**9)), "num_hidden_layers"),
+        (edit("config.json", lambda c: c.update(vocab_size=10**12)), "vocab_size is 10"),
+        (edit("config.json", lambda c: c.update(max_position_embeddings=10**12)), "than model"),
+        (edit("config.json", lambda c: c.update(intermediate_size=10**15)), "intermediate_size"),
+        (write("config.json", b"[" * 10**6), "config.json is not valid JSON"),
+        (write("config.json", b'{"vocab_size": ' + b"9" * 5000 + b"}"), "is not valid JSON"),
+        (write("tercet.json", b" " * (2**26 + 1)), "tercet.json has more than"),
+        (edit("tercet.json", lambda info: info.update(plugins=["a"])), "model"),
+        (edit("tercet.json", lambda info: info.update(tasks={"a": [{}]})), "tasks"),
+        (edit("tokenizer.json", template_id(10**6)), "ids up to 1000000"),
+        (edit("tokenizer.json", lambda t: t.update(model={"type": "WordPiece"})), "tokenizer"),
+        (edit("tokenizer_config.json", lambda _: [3]), "is not a JSON object"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
         (drop("config.json"), "config.json"),
@@ -326,3 +379,16 @@ def test_only_graphs_are_copied_from_an_onnx_folder(tiny_encoder: Path, tmp_path
     assert names == ["sentiment.single.onnx", "similarity.bi.onnx", "similarity.cross.onnx"]
     loaded = tercet.load(tmp_path / "copy")
     assert (loaded.embed(TEXTS) == tercet.load(tmp_path / "onnx").embed(TEXTS)).all()
+
+
+def test_a_graph_that_is_not_of_its_head_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    model = build(tiny_encoder)
+    folder = tmp_path / "onnx"
+    export_onnx(folder, Parts(model.network, model.tokenizer, model.info), precision="fp32")
+    heads = folder / "heads"
+    shutil.copyfile(heads / "sentiment.single.onnx", heads / "similarity.cross.onnx")
+    with pytest.raises(TercetError, match=r"similarity.cross.onnx: gives outputs of shape"):
+        tercet.load(folder).similarity(PAIRS)
+    shutil.copyfile(heads / "similarity.cross.onnx", folder / "model.onnx")
+    with pytest.raises(TercetError, match=r"model.onnx"):
+        tercet.load(folder)

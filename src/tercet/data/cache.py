@@ -140,7 +140,7 @@ def _open(folder: Path) -> Stored | None:
                 return None
             arrays[name] = _map(path)
         return Stored(arrays, manifest["notes"])
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

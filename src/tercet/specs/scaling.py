@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from tercet.specs.base import Mode, Positive, Spec
+from pydantic import Field
+
+from tercet.specs.base import Mode, Spec
 
 
 class Scaling(Spec):
     """Outputs are divided by `temperature`, then `shift` is added (two classes only)."""
 
-    temperature: Positive = 1.0
-    shift: float = 0.0
+    temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0
+    shift: Annotated[float, Field(ge=-1e4, le=1e4)] = 0.0
 
 
 Scalings = Mapping[str, Mapping[Mode, Scaling]]

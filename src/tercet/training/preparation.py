@@ -134,7 +134,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
     folder, _ = find_folder(spec.name)
     tokenizer = Tokenizer.load(folder)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
-    tokenizer.check_fits(encoder.config.vocabulary)
+    tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     if spec.max_tokens > encoder.config.max_tokens:
         raise TercetError(
             f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "

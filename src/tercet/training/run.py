@@ -86,7 +86,7 @@ class Run:
                 self.folder.check(resume=resume)
         if resume and self.folder.is_finished:
             self.listener.say(f"{self.folder.path} is finished; there is nothing to resume.")
-            dev = self.folder.summary()["dev"]
+            dev = self.folder.summary().get("dev", {})
             return RunResult(self.folder.model, dev) if self.world.is_main else None
         prepared = prepare(self.recipe, data=self.data, world=self.world, listener=self.listener)
         with self._one_report(), ExitStack() as stack:
