@@ -251,6 +251,12 @@ class Model:
             texts = [text.lower() for text in texts]
         return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
 
+    def first_pieces(self, texts: Sequence[str]) -> Pieces:
+        """The same, where long texts are read no further than needed; see `Tokenizer`."""
+        if self.info.lower_case:
+            texts = [text.lower() for text in texts]
+        return self.tokenizer.first_pieces(texts, limit=self.info.max_tokens)
+
     def save(self, folder: str | Path) -> None:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
         sentence-transformers and transformers."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
+from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError, shorten
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
@@ -126,6 +126,11 @@ def main() -> None:
         code = _fail(str(error))
     except OSError as error:
         code = _fail(_sentence(error))
+    except UnicodeEncodeError as error:
+        text = shorten(ascii(error.object[error.start : error.end]))
+        code = _fail(f"a text holds {text}, which is not valid Unicode.")
+    except MemoryError:
+        code = _fail("there is not enough memory for this; ask for less at a time.")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -63,7 +63,9 @@ class Gate:
             await reply.refuse(scope, receive, refusal)
         except TimeoutError:
             await reply.refuse(scope, receive, self._late(scope))
-        except Exception as error:  # noqa: BLE001 (the client always gets an answer)
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 (a client gets an answer even to a panic)
             log_failure("request-failed", error, id=reply.id)
             await reply.refuse(scope, receive, RefusalError(500, FAILED))
         self._log(scope, reply, counts, time.monotonic() - began)

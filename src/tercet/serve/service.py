@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 FEW_CHARACTERS = 2000
 """Texts of this length are tokenised faster than a thread starts."""
+SLICE_CHARACTERS = 65_536
+"""Characters that one request tokenises before it is another's turn."""
+TOKENIZERS = 2
+"""Threads that tokenise."""
 
 Ids = Sequence[int]
 IdRows = Sequence[Ids]
@@ -70,7 +74,7 @@ class Service:
     )
     """Where long bodies are parsed, one after the other, so that other requests proceed."""
     _threads: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        default_factory=lambda: ThreadPoolExecutor(TOKENIZERS, thread_name_prefix="tokenizer")
     )
 
     @property
@@ -105,11 +109,15 @@ class Service:
             raise RefusalError(422, str(error), field="mode") from error
 
     async def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of texts; long ones in a thread, so that other requests proceed."""
+        """Word pieces of texts; many in a thread, in slices, so that other requests proceed."""
         if sum(map(len, texts)) <= FEW_CHARACTERS:
-            return self.model.pieces(texts)
+            return self.model.first_pieces(texts)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self.model.pieces, texts)
+        parts = [
+            await loop.run_in_executor(self._threads, self.model.first_pieces, part)
+            for part in _slices(texts)
+        ]
+        return Pieces.concat(parts)
 
     async def input_pieces(self, inputs: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
         """Word pieces of one or several texts, or of token ids from the client."""
@@ -202,3 +210,13 @@ class Service:
                 field=place,
             )
         options.counts.truncated += len(np.unique(long % inputs))
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts of about so many characters at a time."""
+    start = size = 0
+    for end, text in enumerate(texts, start=1):
+        size += len(text)
+        if size >= SLICE_CHARACTERS or end == len(texts):
+            yield texts[start:end]
+            start, size = end, 0

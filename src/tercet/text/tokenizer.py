@@ -21,6 +21,9 @@ from tercet.text.tokens import Pieces, Tokens
 # The most for one call of the backend: memory does not grow with the corpus.
 CHUNK_TEXTS = 8192
 CHUNK_CHARACTERS = 2_000_000
+CHARACTERS_PER_PIECE, LEAST_CHARACTERS = 32, 4096
+PIECES_OF_A_WORD = 128
+"""Longer words are unknown words in WordPiece, which makes them one piece."""
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -78,6 +81,22 @@ class Tokenizer:
         _check_texts(texts)
         encodings = chain.from_iterable(map(self._encode, _chunks(texts)))
         return Pieces.of_ids((encoding.ids for encoding in encodings), limit=limit)
+
+    def first_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
+        """The same pieces, but of a long text only as much is read as they need.
+
+        The length before the cut of such a text is then a lower bound.
+        """
+        _check_texts(texts)
+        part = max(limit * CHARACTERS_PER_PIECE, LEAST_CHARACTERS)
+        ids = [encoding.ids for encoding in self._encode([text[:part] for text in texts])]
+        for place, text in enumerate(texts):
+            read = part
+            # The last word may be cut, and a word has at most as many pieces.
+            while len(text) > read and len(ids[place]) < limit + PIECES_OF_A_WORD:
+                read *= 8
+                ids[place] = self._encode([text[:read]])[0].ids
+        return Pieces.of_ids(ids, limit=limit)
 
     def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
         """Tokens of n texts, special ones included."""
