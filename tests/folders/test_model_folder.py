@@ -392,3 +392,13 @@ def test_a_graph_that_is_not_of_its_head_is_refused(tiny_encoder: Path, tmp_path
     shutil.copyfile(heads / "similarity.cross.onnx", folder / "model.onnx")
     with pytest.raises(TercetError, match=r"model.onnx"):
         tercet.load(folder)
+
+
+def test_the_card_holds_no_html_of_names_and_labels(tiny_encoder: Path, tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>"
+    labelled = TASKS["sentiment"].model_copy(update={"labels": ["bad", script]})
+    tasks = {**TASKS, "sentiment": labelled}
+    build(tiny_encoder, encoder=f"tiny {script}", recipe=script, tasks=tasks).save(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text("utf-8")
+    assert "<script" not in card
+    assert card.count("&lt;script>") == 3

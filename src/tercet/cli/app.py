@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError, shorten
+from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError, printable, shorten
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
@@ -100,7 +100,7 @@ class StderrHandler(logging.Handler):
     """Prints what lower layers log, such as where weights are fetched from."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(record.getMessage(), file=sys.stderr)
+        print(printable(record.getMessage()), file=sys.stderr)
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
 def _fail(sentence: str) -> int:
     if os.environ.get("TERCET_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(sentence.split()))}", file=sys.stderr)
     return ERROR
 
 

@@ -119,11 +119,11 @@ def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
     """The README.md of a model folder."""
     sections = [
         _front_matter(info),
-        _summary(info, config),
-        _tasks(info) if info.tasks else "",
+        _inert(_summary(info, config)),
+        _inert(_tasks(info)) if info.tasks else "",
         _usage(info),
         _examples(info) if info.examples else "",
-        _data(info) if info.tasks else "",
+        _inert(_data(info)) if info.tasks else "",
         _limits(info),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -235,6 +235,11 @@ def _plain(text: str) -> str:
     """Text that Markdown shows unchanged on one line."""
     escaped = "".join(f"\\{mark}" if mark in "\\`*_[]<>|#~$&" else mark for mark in text)
     return " ".join(escaped.split())
+
+
+def _inert(text: str) -> str:
+    """Markdown whose names and labels no browser takes for HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _code(lines: list[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tercet.data.spreadsheet import neutralised
 from tercet.errors import TercetError
 from tercet.files import replace_file
 
@@ -35,7 +36,19 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             return
         with _writer(path.suffix, writing, schema) as writer:
             for batch in batches:
-                writer.write_batch(batch.cast(schema))
+                whole = batch.cast(schema)
+                writer.write_batch(whole if path.suffix == ".parquet" else _inert(whole))
+
+
+def _inert(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with texts that no spreadsheet runs as formulas."""
+    columns = [
+        pa.array([None if text is None else neutralised(text) for text in column.to_pylist()])
+        if pa.types.is_string(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def json_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

@@ -7,7 +7,8 @@ export function toCsv(header, rows) {
 }
 
 function field(value) {
-  const text = String(value);
+  // A spreadsheet would run such a text as a formula.
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
