@@ -43,3 +43,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def shorten(text: str, width: int = 40) -> str:
     """A value as messages quote it."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """A text that a terminal shows and never obeys: control characters are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(ch if ch.isprintable() or ch in "\n\t" else ascii(ch)[1:-1] for ch in text)

@@ -16,9 +16,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 
 _TEMPORARY, _REPLACED = ".tercet-tmp", ".tercet-old"
+MOST_JSON = 2**26
+"""Bytes of a JSON file; parsed, one can take 20 times as much memory."""
 # What systems answer that cannot sync a folder.
 _NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.EACCES, errno.EISDIR)
 
@@ -82,8 +84,27 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Around code that reads the files of strangers: whatever they break is one sentence.
+
+    A library may stumble over a damaged file in any way; those in Rust panic with BaseException.
+    """
+    try:
+        yield
+    except (TercetError, OSError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        reason = shorten(" ".join(f"{type(error).__name__}: {error}".split()), 200)
+        raise TercetError(
+            f"{path}: cannot be read ({reason}); it is damaged, or not what it should be."
+        ) from error
+
+
 def read_json(path: Path) -> Any:
     try:
+        if path.stat().st_size > MOST_JSON:
+            raise TercetError(f"{path} has more than {MOST_JSON:,} bytes; it should be short JSON.")
         return json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise TercetError(f"{path} does not exist.") from None
@@ -91,7 +112,7 @@ def read_json(path: Path) -> Any:
         raise TercetError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError:
         raise TercetError(f"{path} is not a text file in UTF-8; it should be JSON.") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         raise TercetError(f"{path} is not valid JSON: {error}.") from None
 
 
@@ -174,7 +195,8 @@ def _rename_new(writing: Path, path: Path) -> None:
     try:
         writing.rename(path)
     except OSError as error:
-        if path.exists():
+        # Another process may have taken away what was in the way.
+        if path.exists() or error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
         raise
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.errors import TercetError
+from tercet.files import reading
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
@@ -237,6 +238,12 @@ class Model:
             texts = [text.lower() for text in texts]
         return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
 
+    def first_pieces(self, texts: Sequence[str]) -> Pieces:
+        """The same, where long texts are read no further than needed; see `Tokenizer`."""
+        if self.info.lower_case:
+            texts = [text.lower() for text in texts]
+        return self.tokenizer.first_pieces(texts, limit=self.info.max_tokens)
+
     def save(self, folder: str | Path) -> None:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
         sentence-transformers and transformers."""
@@ -268,9 +275,11 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
-        return Model(*load_onnx_folder(folder), source=origin)
+        with reading(folder):
+            return Model(*load_onnx_folder(folder), source=origin)
     chosen = _device(device)
-    parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
+    with reading(folder):
+        parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
     return Model(parts.network.to(chosen), parts.tokenizer, parts.info, source=origin)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tercet.cli import console
+from tercet.errors import printable
 
 
 def test_a_table_in_a_pipe_is_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,3 +70,14 @@ def test_progress_on_a_terminal_is_a_bar(
     assert result.out == ""
     assert "3/3" in result.err
     assert "done soon" in result.err
+
+
+def test_terminals_are_not_commanded_by_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b]0;title\x07 \x9b31m \u202e b"
+    console.print_message(evil)
+    console.print_table(["text"], [[evil]])
+    shown = capsys.readouterr()
+    for text in (shown.out, shown.err):
+        assert "\\x1b]0;title\\x07" in text
+        assert not set("\x1b\x07\x9b\u202e") & set(text)
+    assert printable("gr\u00fc\u00df \U0001f600\n") == "gr\u00fc\u00df \U0001f600\n"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import random
+import shutil
 import time
 from collections.abc import Callable
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,8 +90,16 @@ def empty_manifest(entry: Path) -> None:
     (entry / cache.MANIFEST).write_text("", "utf-8")
 
 
+def other_manifest(entry: Path) -> None:
+    (entry / "manifest").write_text(f"{cache._digest('[]')}\n[]\n", "utf-8")
+
+
 @pytest.mark.parametrize(
-    "damage", [truncate, flip, remove_array, remove_manifest, change_manifest, empty_manifest]
+    "damage",
+    [
+        *(truncate, flip, remove_array, remove_manifest, change_manifest, empty_manifest),
+        other_manifest,
+    ],
 )
 def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     making = Making()
@@ -157,3 +169,67 @@ def test_of_processes_that_want_the_same_one_makes_it(
     making = Making()
     check(cached(tmp_path, KEY, making))
     assert making.times == 0
+
+
+def build_slowly(folder: Path, barrier: Any) -> None:
+    """What a process with many neighbours does: time passes between reading and removing."""
+    rng = random.Random(os.getpid())
+    look = cache._open
+
+    def look_slowly(folder: Path) -> Stored | None:
+        time.sleep(rng.random() * 0.02)
+        entry = look(folder)
+        time.sleep(rng.random() * 0.02)
+        return entry
+
+    cache._open = look_slowly
+    barrier.wait(timeout=30)
+    check(cached(folder, KEY, stored))
+
+
+def test_many_processes_repair_a_damaged_entry_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None takes away what another has just written."""
+
+    def no_locks(self: FileLock) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(FileLock, "acquire", no_locks)
+    context = multiprocessing.get_context("fork")
+    for round_ in range(4):
+        folder = tmp_path / str(round_)
+        cached(folder, KEY, stored)
+        flip(folder / KEY)
+        barrier = context.Barrier(8)
+        workers = [context.Process(target=build_slowly, args=(folder, barrier)) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(timeout=60)
+        assert [worker.exitcode for worker in workers] == [0] * 8
+        assert [path.name for path in folder.iterdir()] == [KEY]
+
+
+def test_what_another_process_has_just_repaired_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached(tmp_path, KEY, stored)
+    shutil.copytree(tmp_path / KEY, tmp_path / "good")
+    flip(tmp_path / KEY)
+    good = (tmp_path / "good").stat().st_ino
+    look = cache._open
+    looks = []
+
+    def look_and_repair(folder: Path) -> Stored | None:
+        entry = look(folder)
+        looks.append(folder)
+        if len(looks) == 3:  # after the one without and the one with a lock
+            shutil.rmtree(tmp_path / KEY)
+            (tmp_path / "good").rename(tmp_path / KEY)
+        return entry
+
+    monkeypatch.setattr(cache, "_open", look_and_repair)
+    check(cached(tmp_path, KEY, stored))
+    assert (tmp_path / KEY).stat().st_ino == good
+    assert [path.name for path in tmp_path.iterdir()] == [KEY]

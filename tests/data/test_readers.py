@@ -234,6 +234,18 @@ def test_a_row_without_the_wanted_values_at_the_end_is_still_a_row(tmp_path: Pat
         ("a.txt", b"x\n", ["sentence"], "no column `sentence`; it has `text`"),
         ("a.jsonl", b'{"text": "x"}\n', ["texts"], "no line has a key `texts`; keys are `text`"),
         ("a.jsonl", b'{"text": "x"}\n{"text": \n', ["text"], "line 2: not valid JSON"),
+        (
+            "a.jsonl",
+            b'{"text": "x"}\n{"text": "\\ud83d!"}\n',
+            ["text"],
+            "line 2: holds half of a surr",
+        ),
+        (
+            "a.jsonl",
+            b'{"text": "x", "\\uDC00": 1}\n',
+            ["text"],
+            "line 1: holds half of a surr",
+        ),
         ("a.jsonl", b'["x"]\n', ["text"], "line 1: not a JSON object"),
         ("a.jsonl", b'{"text": ["x"]}\n', ["text"], "line 1: column `text` holds a list"),
         ("a.parquet", b"PAR1 nonsense", ["text"], "not a whole Parquet file"),

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
 SECONDS = 120.0
+MANY = ("--max-inputs", 30_000, "--queue-inputs", 30_000)
 SECRET = "the-key-of-ada"
 TEXT = "a film about marigolds"
 TASKS = {
@@ -409,3 +412,38 @@ def test_a_replaced_worker_has_the_new_keys_and_the_new_model(
     assert [ask("revoked") for _ in range(6)] == [401] * 6
     assert [ask("valid") for _ in range(6)] == [200] * 6
     assert server.end() == 0
+
+
+def test_a_client_that_does_not_read_delays_the_end_only_until_its_time(start: Start) -> None:
+    server = start("--timeout", 4, "--max-wait", 1, "--workers", 2, *MANY)
+    server.read_on()
+    with unread_answer(server):
+        began = time.monotonic()
+        assert server.end() == 0
+        assert time.monotonic() - began < 20
+
+
+def test_a_second_signal_ends_the_server_at_once(start: Start) -> None:
+    server = start("--timeout", 300, *MANY)
+    server.read_on()
+    with unread_answer(server):
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(2)
+        assert server.process.poll() is None
+        began = time.monotonic()
+        assert server.end() == 1
+        assert time.monotonic() - began < 5
+
+
+@contextmanager
+def unread_answer(server: Process) -> Iterator[None]:
+    """A client that has asked for a long answer and does not read it."""
+    body = json.dumps({"inputs": ["a"] * 30_000}).encode()
+    head = b"POST /embed HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.settimeout(SECONDS)
+        peer.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        peer.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert peer.recv(10).startswith(b"HTTP/1.1")
+        yield

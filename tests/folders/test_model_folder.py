@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from safetensors.torch import load_file, save_file
 import tercet
 from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import Parts
+from tercet.folders.onnx_folder import export_onnx
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
@@ -237,6 +240,42 @@ def drop(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def edit_weights(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return apply
+
+
+def first_of(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return tensors[min(tensors)]
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def scale(info: dict[str, Any], temperature: float) -> None:
+    info["scalings"] = {"sentiment": {"single": {"temperature": temperature}}}
+
+
+def mlp(info: dict[str, Any], **keys: Any) -> None:
+    info["tasks"]["sentiment"]["single"]["head"] = {"kind": "mlp", **keys}
+
+
+def template_id(number: int) -> Callable[[Any], None]:
+    def change(tokenizer: Any) -> None:
+        tokenizer["post_processor"]["sep"][1] = number
+
+    return change
+
+
+def rename_task(info: dict[str, Any], name: str) -> None:
+    info["tasks"][name] = info["tasks"].pop("sentiment")
+
+
 WEIGHT = "sentiment.single.layers.0.weight"
 
 
@@ -256,6 +295,30 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: info.update(pooling="sum")), "`pooling`"),
         (edit("tercet.json", lambda info: info.update(surprise=1)), "`surprise`"),
         (edit("tercet.json", lambda info: info.update(max_tokens=65)), "takes at most 64"),
+        (edit("tercet.json", lambda info: rename_task(info, "/tmp/mine")), "/tmp/mine"),
+        (edit("tercet.json", lambda info: rename_task(info, "../mine")), "../mine"),
+        (edit("tercet.json", lambda info: rename_task(info, "a.b")), "a.b"),
+        (edit("tercet.json", lambda info: rename_task(info, "")), "tasks"),
+        (edit_heads(lambda heads: heads[WEIGHT].fill_(torch.nan)), f"{WEIGHT}' holds a number"),
+        (edit_weights(lambda all_: first_of(all_).view(-1)[3:4].fill_(torch.inf)), "not finite"),
+        (edit("tercet.json", lambda info: scale(info, 0.0)), "temperature"),
+        (edit("tercet.json", lambda info: scale(info, float("inf"))), "temperature"),
+        (edit("tercet.json", lambda info: scale(info, 1e-300)), "temperature"),
+        (edit("tercet.json", lambda info: mlp(info, hidden=[10**12])), "more than heads.saf"),
+        (edit("tercet.json", lambda info: mlp(info, hidden=[300] * 9)), "'sentiment.single"),
+        (edit("tercet.json", lambda info: mlp(info, kind="layers", layers=10**9)), "more than"),
+        (edit("config.json", lambda c: c.update(num_hidden_layers=10**9)), "num_hidden_layers"),
+        (edit("config.json", lambda c: c.update(vocab_size=10**12)), "vocab_size is 10"),
+        (edit("config.json", lambda c: c.update(max_position_embeddings=10**12)), "than model"),
+        (edit("config.json", lambda c: c.update(intermediate_size=10**15)), "intermediate_size"),
+        (write("config.json", b"[" * 10**6), "config.json is not valid JSON"),
+        (write("config.json", b'{"vocab_size": ' + b"9" * 5000 + b"}"), "is not valid JSON"),
+        (write("tercet.json", b" " * (2**26 + 1)), "tercet.json has more than"),
+        (edit("tercet.json", lambda info: info.update(plugins=["a"])), "model"),
+        (edit("tercet.json", lambda info: info.update(tasks={"a": [{}]})), "tasks"),
+        (edit("tokenizer.json", template_id(10**6)), "ids up to 1000000"),
+        (edit("tokenizer.json", lambda t: t.update(model={"type": "WordPiece"})), "tokenizer"),
+        (edit("tokenizer_config.json", lambda _: [3]), "is not a JSON object"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
         (drop("config.json"), "config.json"),
@@ -301,3 +364,41 @@ def test_thresholds_must_fit_their_task(task: str, values: list[float], message:
     ModelInfo.model_validate({**content, "thresholds": {"tags": {"single": [0.1, 0.9]}}})
     with pytest.raises(ValidationError, match=message):
         ModelInfo.model_validate({**content, "thresholds": {task: {"single": values}}})
+
+
+def test_only_graphs_are_copied_from_an_onnx_folder(tiny_encoder: Path, tmp_path: Path) -> None:
+    """A folder may hold links to any file of the machine."""
+    model = build(tiny_encoder)
+    export_onnx(
+        tmp_path / "onnx", Parts(model.network, model.tokenizer, model.info), precision="fp32"
+    )
+    (tmp_path / "secret").write_text("mine", "utf-8")
+    (tmp_path / "onnx" / "heads" / "notes.txt").symlink_to(tmp_path / "secret")
+    tercet.load(tmp_path / "onnx").save(tmp_path / "copy")
+    names = sorted(path.name for path in (tmp_path / "copy" / "heads").iterdir())
+    assert names == ["sentiment.single.onnx", "similarity.bi.onnx", "similarity.cross.onnx"]
+    loaded = tercet.load(tmp_path / "copy")
+    assert (loaded.embed(TEXTS) == tercet.load(tmp_path / "onnx").embed(TEXTS)).all()
+
+
+def test_a_graph_that_is_not_of_its_head_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    model = build(tiny_encoder)
+    folder = tmp_path / "onnx"
+    export_onnx(folder, Parts(model.network, model.tokenizer, model.info), precision="fp32")
+    heads = folder / "heads"
+    shutil.copyfile(heads / "sentiment.single.onnx", heads / "similarity.cross.onnx")
+    with pytest.raises(TercetError, match=r"similarity.cross.onnx: gives outputs of shape"):
+        tercet.load(folder).similarity(PAIRS)
+    shutil.copyfile(heads / "similarity.cross.onnx", folder / "model.onnx")
+    with pytest.raises(TercetError, match=r"model.onnx"):
+        tercet.load(folder)
+
+
+def test_the_card_holds_no_html_of_names_and_labels(tiny_encoder: Path, tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>"
+    labelled = TASKS["sentiment"].model_copy(update={"labels": ["bad", script]})
+    tasks = {**TASKS, "sentiment": labelled}
+    build(tiny_encoder, encoder=f"tiny {script}", recipe=script, tasks=tasks).save(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text("utf-8")
+    assert "<script" not in card
+    assert card.count("&lt;script>") == 3

@@ -12,7 +12,7 @@ import pytest
 
 from tercet.data.stream import TextFile
 from tercet.embed import staged
-from tercet.embed.schema import Identity
+from tercet.embed.schema import Identity, vectors_of
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
@@ -387,3 +387,30 @@ def test_a_table_is_read_in_parts_and_known_again() -> None:
     rest = pa.Table.from_batches(table.batches(16, start=16))
     assert rest.column("text").to_pylist() == texts[16:]
     assert rest.column("id").to_pylist() == [str(row) for row in range(17, 41)]
+
+
+@pytest.mark.parametrize("value", [1e36, np.nan, np.inf, 3.0])
+def test_a_vector_with_flipped_bits_is_named(built: Index, model: Model, value: float) -> None:
+    stored = built._dataset.take([7], columns=["vector"]).column("vector").combine_chunks()
+    vector = vectors_of(stored)[0]
+    file = next(
+        path
+        for path in Path(built.folder).rglob("*.lance")
+        if vector.tobytes()[:64] in path.read_bytes()
+    )
+    spoilt = vector.copy()
+    spoilt[5] = value
+    file.write_bytes(file.read_bytes().replace(vector.tobytes()[:64], spoilt.tobytes()[:64]))
+    with pytest.raises(TercetError, match="a vector is not of length 1"):
+        Index.open(built.folder, model).search("dull")
+
+
+def test_more_rows_than_there_are_take_no_memory(built: Index) -> None:
+    assert len(built.search("dull", top=10**12)[0]) == built.count()
+    assert built.search("dull", top=10**12, where="id = 'nobody'") == [[]]
+
+
+def test_damaged_metadata_is_named(built: Index, model: Model) -> None:
+    built._dataset.update_schema_metadata({ann.ANN_KEY: "{"})
+    with pytest.raises(TercetError, match=r"metadata `tercet.ann` is damaged"):
+        Index.open(built.folder, model).search("dull")

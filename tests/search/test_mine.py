@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from tercet.search.table_files import write_table
 
 from tercet.data.examples import read_texts
 from tercet.data.stream import TextFile
@@ -103,3 +105,14 @@ def test_nothing_is_near_enough(model: Model, tmp_path: Path) -> None:
 def test_one_text_makes_no_pair(model: Model, tmp_path: Path) -> None:
     with pytest.raises(TercetError, match="a pair needs two texts"):
         mine(write(tmp_path, ["alone"]), model, tmp_path / "work")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_no_spreadsheet_runs_what_is_written(tmp_path: Path, suffix: str) -> None:
+    texts = ["=1+1", "@cmd", "+3", "plain", None]
+    table = pa.record_batch({"text": pa.array(texts), "score": pa.array([-0.5] * 5)})
+    write_table(tmp_path / f"a{suffix}", table.schema, [table])
+    lines = (tmp_path / f"a{suffix}").read_text("utf-8").splitlines()
+    assert [line[0] for line in lines[1:4]] != ["=", "@", "+"]
+    assert "'=1+1" in lines[1]
+    assert "-0.5" in lines[4]

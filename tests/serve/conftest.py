@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,7 @@ def serving(
     origins: list[str] | None = None,
     index: Any = None,
     encode_with: Any = None,
+    hosts: frozenset[str] | None = None,
     **limits: Any,
 ) -> Iterator[Serving]:
     chosen = replace(LIMITS, **limits)
@@ -142,11 +144,18 @@ def serving(
         keys=keys or Keys(file=None, listed=None),
         metrics=batcher.metrics,
         origins=origins or [],
+        hosts=hosts,
     )
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn.Config(app, http=Connection, ws="none", lifespan="on", log_config=None)
+        uvicorn.Config(
+            app,
+            http=partial(Connection, timeout=chosen.timeout),  # type: ignore[arg-type]
+            ws="none",
+            lifespan="on",
+            log_config=None,
+        )
     )
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()

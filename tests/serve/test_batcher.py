@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.serve import batcher as batcher_module
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
 from tercet.serve.metrics import Metrics
@@ -33,7 +35,7 @@ LIMITS = Limits(
 )
 
 
-def work_of(*lengths: int) -> EncodingRequest:
+def work_of(*lengths: int, client: str = "ada") -> EncodingRequest:
     """Texts of so many tokens each; every token of text i is the number i."""
     counts = np.array(lengths, np.int64)
     pieces = Pieces(
@@ -42,7 +44,9 @@ def work_of(*lengths: int) -> EncodingRequest:
         lengths=counts,
     )
     engine: Any = None  # the encoder of these tests needs none
-    return EncodingRequest(engine, columns=[pieces], lengths=counts, inputs=len(counts))
+    return EncodingRequest(
+        engine, columns=[pieces], lengths=counts, inputs=len(counts), client=client
+    )
 
 
 class Encoder:
@@ -54,11 +58,13 @@ class Encoder:
         self.go.set()
         self.began = threading.Event()
         self.error: BaseException | None = None
+        self.seconds = 0.0
 
     def __call__(self, parts: Sequence[JobPart]) -> list[EncodingJob]:
         self.batches.append([(len(part.rows), part.tokens) for part in parts])
         self.began.set()
         self.go.wait(60)
+        time.sleep(self.seconds)
         if self.error is not None:
             error, self.error = self.error, None
             raise error
@@ -145,7 +151,7 @@ def test_a_full_queue_refuses_with_the_time_to_come_back() -> None:
         waiting = asyncio.create_task(batcher.submit(work_of(*[10] * 19)))
         await asyncio.sleep(0)
         with pytest.raises(RefusalError) as full:
-            await batcher.submit(work_of(10))
+            await batcher.submit(work_of(*[10] * 7))
         assert full.value.status == 429
         assert full.value.retry_after is not None
         assert full.value.retry_after >= 1
@@ -248,3 +254,98 @@ def test_what_nobody_waits_for_any_more_is_not_encoded() -> None:
 
     _, encoder = run(test)
     assert encoder.batches == [[(1, 1)], [(1, 2)]]
+
+
+@pytest.mark.parametrize("client", ["ada", "bob"])
+def test_a_long_request_does_not_lock_out_a_short_one(client: str) -> None:
+    """Neither by the time that it takes nor by the room that it takes."""
+
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        encoder.seconds = 0.01
+        await batcher.submit(work_of(10, 10))  # so that the encoder's rate is known
+        held = await encoder.hold(batcher)
+        long = asyncio.create_task(batcher.submit(work_of(*[10] * 19)))
+        await asyncio.sleep(0)
+        short = asyncio.create_task(batcher.submit(work_of(2, client=client)))
+        await asyncio.sleep(0)
+        assert not short.done()
+        encoder.go.set()
+        await asyncio.gather(held, long, short)
+
+    _, encoder = run(test, wait=0.05, queue_tokens=192, timeout=60.0)
+    assert (1, 2) in encoder.batches[2]
+
+
+def test_clients_share_the_encoder_evenly() -> None:
+    """However many requests one of them sends."""
+    ended: list[str] = []
+
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        async def ask(client: str) -> None:
+            await batcher.submit(work_of(*[5] * 8, client=client))
+            ended.append(client)
+
+        held = await encoder.hold(batcher)
+        many = [asyncio.create_task(ask("many")) for _ in range(8)]
+        await asyncio.sleep(0)
+        one = asyncio.create_task(ask("one"))
+        await asyncio.sleep(0)
+        encoder.go.set()
+        await asyncio.gather(held, *many, one)
+
+    run(test, queue_tokens=1000, queue_inputs=1000)
+    assert ended[0] == "one"
+
+
+def test_short_requests_in_a_row_do_not_starve_a_long_one() -> None:
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        long = asyncio.create_task(batcher.submit(work_of(*[5] * 12)))
+        await asyncio.sleep(0)
+
+        async def stream() -> None:
+            while not long.done():
+                await batcher.submit(work_of(5, 5, client="bob"))
+
+        await asyncio.gather(*(stream() for _ in range(8)))
+
+    run(test)
+
+
+def test_what_cannot_end_in_time_is_refused_at_once() -> None:
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        encoder.seconds = 0.1
+        await batcher.submit(work_of(10, 10))  # so that the encoder's rate is known
+        batches = len(encoder.batches)
+        with pytest.raises(RefusalError) as slow:
+            await batcher.submit(work_of(*[10] * 19))
+        assert slow.value.status == 413
+        assert len(encoder.batches) == batches
+        await batcher.submit(work_of(10, 10))
+
+    run(test, timeout=0.5, wait=0.4)
+
+
+def test_what_proves_too_long_for_its_time_is_given_up() -> None:
+    """Before its time is over, while the encoder's rate was not known when it came."""
+
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        encoder.seconds = 0.2
+        with pytest.raises(RefusalError) as slow:
+            await batcher.submit(work_of(*[10] * 19))
+        assert slow.value.status == 413
+
+    _, encoder = run(test, timeout=0.8, wait=0.4)
+    assert len(encoder.batches) <= 2
+
+
+def test_a_slow_moment_refuses_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batcher_module, "RATE_SECONDS", 0.05)
+
+    async def test(batcher: Batcher, encoder: Encoder) -> None:
+        encoder.seconds = 0.1
+        await batcher.submit(work_of(10, 10))
+        encoder.seconds = 0.0
+        await asyncio.sleep(0.1)
+        await batcher.submit(work_of(*[10] * 19))
+
+    run(test, timeout=0.8, wait=0.4)

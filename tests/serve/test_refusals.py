@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import socket
+import threading
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tercet.serve import connection
+from tercet.serve.encode import encode
+from tercet.serve.server import allowed_hosts
+from tercet.serve.workers import bind
 
 JSON = {"Content-Type": "application/json"}
 
@@ -27,8 +33,8 @@ def send(server: Any, content: bytes, path: str = "/sentiment") -> Any:
         b"nonsense",
         b'{"texts": "\xff"}',
         b'{"texts": "\\ud800"}',
-        b"[" * 100_000,
-        b'{"texts":' * 20_000,
+        b"[" * 100,
+        b'{"texts":' * 100,
         b'{"texts": ["a"]} {}',
     ],
 )
@@ -36,6 +42,11 @@ def test_what_is_no_json_is_a_bad_request(server: Any, body: bytes) -> None:
     result = send(server, body)
     assert result.status_code == 400
     assert result.json()["error_type"] == "Validation"
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"texts":' * 20_000])
+def test_what_nests_deeply_is_too_much(server: Any, body: bytes) -> None:
+    assert send(server, body).status_code == 413
 
 
 @pytest.mark.parametrize("body", [b"null", b"5", b'"text"', b"[]", b'{"texts": null}'])
@@ -129,8 +140,6 @@ def test_what_is_not_answered_in_time_is_a_gateway_timeout(serve: Any, model: An
 def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answered(
     serve: Any,
 ) -> None:
-    from tercet.serve.encode import encode
-
     failures = iter([True, False])
 
     def sometimes(parts: Any) -> Any:
@@ -186,3 +195,133 @@ def test_metrics_count_what_happened(serve: Any) -> None:
         "tercet_batch_fill_count 1.0",
     ):
         assert line in result, line
+
+
+class SlowEncoder:
+    """Takes its time for each batch, and counts what it encodes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.rows = 0
+
+    def __call__(self, parts: Any) -> Any:
+        self.rows += sum(len(part.rows) for part in parts)
+        time.sleep(self.seconds)
+        return encode(parts)
+
+
+def request_bytes(path: str, body: Any) -> bytes:
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+
+
+def test_nothing_is_encoded_for_a_client_that_has_left(serve: Any) -> None:
+    encoder = SlowEncoder(0.05)
+    server = serve(encode_with=encoder)
+    body = {"texts": [f"a film about {number} " * 10 for number in range(64)]}
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
+        peer.sendall(request_bytes("/sentiment", body))
+        while not encoder.rows:
+            time.sleep(0.005)
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+    seen = encoder.rows
+    time.sleep(0.2)
+    assert encoder.rows == seen
+    assert seen < 64
+    assert "tercet_queue_inputs 0.0" in server.get("/metrics").text
+    assert 'status="499"' in server.get("/metrics").text
+
+
+def test_a_stream_of_maximal_requests_leaves_short_ones_their_turn(serve: Any) -> None:
+    server = serve(encode_with=SlowEncoder(0.01), wait=0.5, timeout=30.0, queue_tokens=4096)
+    body = {"texts": ["a film that is worth a look " * 10] * 64}
+    ended = threading.Event()
+
+    def stream() -> None:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            while not ended.is_set():
+                client.post("/sentiment", json=body)
+
+    threads = [threading.Thread(target=stream) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        results = [server.post("/sentiment", {"texts": "two words"}) for _ in range(30)]
+    finally:
+        ended.set()
+    assert {result.status_code for result in results} == {200}
+    assert max(result.elapsed.total_seconds() for result in results) < 5  # mostly 0.03
+    for thread in threads:
+        thread.join()
+
+
+def test_an_answer_that_is_not_read_in_time_is_dropped(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
+    server = serve(timeout=2.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(("127.0.0.1", server.port))
+        peer.settimeout(60)
+        peer.sendall(request_bytes("/embed", {"inputs": ["a"] * 30_000}))
+        answer = peer.recv(100)
+        time.sleep(2.5)
+        with contextlib.suppress(ConnectionResetError):
+            while chunk := peer.recv(1_000_000):
+                answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert not answer.endswith(b"]]")
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+
+
+def test_a_connection_that_asks_again_and_again_is_kept(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
+    server = serve(timeout=0.5, wait=0.4)
+    peer = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    peer.auto_open = False
+    peer.connect()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        peer.request("GET", "/health/live")
+        assert peer.getresponse().read() == b'{"status":"live"}'
+        time.sleep(0.02)
+
+
+def test_a_name_that_is_not_the_servers_is_refused(serve: Any) -> None:
+    """Another site's name that is resolved to this machine."""
+    server = serve(hosts=frozenset({"localhost", "127.0.0.1", "::1", "tercet.example"}))
+    body = {"texts": "a"}
+    for host in ("127.0.0.1", "localhost:80", "[::1]:80", "LocalHost", "tercet.example:443"):
+        assert server.post("/sentiment", body, headers={"Host": host}).status_code == 200
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", "::2"):
+        refused = server.post("/sentiment", body, headers={"Host": host})
+        assert refused.status_code == 421
+        assert "--allowed-host" in refused.json()["error"]
+        assert server.get("/", headers={"Host": host}).status_code == 421
+        assert server.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "names", "hosts"),
+    [
+        ("127.0.0.1", [], {"localhost", "127.0.0.1", "::1"}),
+        ("127.0.0.1", ["A.example"], {"localhost", "127.0.0.1", "::1", "a.example"}),
+        ("0.0.0.0", [], None),
+        ("0.0.0.0", ["a.example"], {"localhost", "127.0.0.1", "::1", "0.0.0.0", "a.example"}),
+    ],
+)
+def test_names_are_checked_on_loopback_or_where_they_are_given(
+    address: str, names: list[str], hosts: set[str] | None
+) -> None:
+    with bind(address, 0) as listener:
+        assert allowed_hosts(listener, names) == hosts
+
+
+def test_health_has_a_head(server: Any) -> None:
+    for path in ("/health", "/health/live", "/health/ready"):
+        found = server.client.head(path)
+        assert (found.status_code, found.content) == (200, b"")

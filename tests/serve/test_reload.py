@@ -68,6 +68,7 @@ def settings_of(folder: Path, **options: Any) -> Settings:
         "keys": None,
         "listed_keys": None,
         "origins": [],
+        "allowed_hosts": [],
         "max_inputs": 64,
         "max_tokens": None,
         "max_body": 200_000,

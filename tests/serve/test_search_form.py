@@ -9,6 +9,7 @@ import pytest
 from tercet.data.stream import TextFile
 from tercet.model import Model
 from tercet.search.index import Index
+from tercet.serve.forms import search
 
 ROWS = """id,text,year
 a,a film that is worth a look,1999
@@ -125,3 +126,31 @@ def test_an_index_of_another_model_is_refused_at_the_start(
 
     with pytest.raises(TercetError, match="another"):
         open_index(Path(index.folder), load(tiny_encoder))
+
+
+def test_an_answer_has_a_limit_of_rows(searching: Any) -> None:
+    refused = searching.post("/search", {"query": ["dull"] * 64, "top": 1000})
+    assert (refused.status_code, refused.json()["field"]) == (413, "top")
+    assert "640" in refused.json()["error"]
+    assert searching.post("/search", {"query": ["dull"] * 64}).status_code == 200
+
+
+def test_an_answer_has_a_limit_of_bytes(serve: Any, model: Model, tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text(f"id,text,notes\na,dull,{'x' * 2000}\n", "utf-8")
+    Index.build(tmp_path / "long", TextFile.open(tmp_path / "long.csv"), model)
+    server = serve(index=Index.open(tmp_path / "long", model), body=1000)
+    assert server.post("/search", {"query": ["dull"] * 3}).status_code == 200
+    refused = server.post("/search", {"query": ["dull"] * 5})
+    assert (refused.status_code, refused.json()["field"]) == (413, "top")
+    assert "8000 bytes" in refused.json()["error"]
+
+
+def test_queries_that_are_answered_in_groups_keep_their_order(
+    searching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"query": ["dull", "fun", "a film"], "top": 2, "rerank": 2}
+    whole = searching.post("/search", body).json()
+    monkeypatch.setattr(search, "ROWS_AT_ONCE", 2)
+    parts = searching.post("/search", body).json()
+    for rows, others in zip(whole["results"], parts["results"], strict=True):
+        assert [row["id"] for row in rows] == [row["id"] for row in others]

@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer
 
@@ -253,11 +255,60 @@ def test_a_forked_child_neither_hangs_nor_warns(tiny_encoder, parallelism):
     environment = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
     if parallelism:
         environment["TOKENIZERS_PARALLELISM"] = parallelism
+    # Python 3.12 warns of any fork beside threads; `tokenizers` would write to stderr itself.
+    quiet = ["-W", "ignore::DeprecationWarning"]
     done = subprocess.run(
-        [sys.executable, "-c", script, tiny_encoder],
+        [sys.executable, *quiet, "-c", script, tiny_encoder],
         env=environment,
         capture_output=True,
         text=True,
         timeout=20,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    texts=st.lists(
+        st.builds(
+            lambda word, times, rest: word * times + rest,
+            st.sampled_from(
+                ["film ", "dull, ", " " * 50, "x" * 90 + " ", "y" * 300 + " ", "\u4e2d"]
+            ),
+            st.integers(0, 3000),
+            st.text(max_size=20),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_of_long_texts_the_first_pieces_are_read(tiny_encoder: Path, texts: list[str]) -> None:
+    tokenizer = tokenizer_of(tiny_encoder)
+    whole, first = tokenizer.pieces(texts, limit=24), tokenizer.first_pieces(texts, limit=24)
+    assert (first.ids == whole.ids).all()
+    assert (first.offsets == whole.offsets).all()
+    assert ((first.lengths > 24) == (whole.lengths > 24)).all()
+    assert (first.lengths <= whole.lengths).all()
+
+
+@cache
+def tokenizer_of(folder: Path) -> Tokenizer:
+    return Tokenizer.load(folder)
+
+
+def test_a_text_of_megabytes_is_not_read_whole(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = Tokenizer.load(tiny_encoder)
+    read: list[int] = []
+    encode = tokenizer._encode
+
+    def counted(texts: list[str]) -> list[Encoding]:
+        read.append(sum(map(len, texts)))
+        return encode(texts)
+
+    monkeypatch.setattr(tokenizer, "_encode", counted)
+    tokenizer.first_pieces(["dull film " * 400_000, "dull"], limit=48)
+    assert sum(read) < 10_000

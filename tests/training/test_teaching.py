@@ -128,7 +128,7 @@ def sigmoid(values: np.ndarray) -> np.ndarray:
 
 
 def test_targets_are_the_teachers_predictions(teachers: list[str], sample_data: Path) -> None:
-    model = tercet.load(teachers[0])
+    model = tercet.load(teachers[0], device="cpu")
     sentences = read_examples(TaskSpec.model_validate(SENTIMENT), "train", sample_data).texts[0]
     found = ask("sentiment", taught(SENTIMENT, teachers[0]), sample_data)
     np.testing.assert_allclose(found, model.predictions("sentiment", sentences), rtol=1e-5)
@@ -147,7 +147,7 @@ def test_an_ensemble_and_several_modes_are_averaged_at_the_temperature(
     read = read_examples(TaskSpec.model_validate(PARAPHRASE), "train", sample_data).texts
     parts = []
     for folder in teachers:
-        model = tercet.load(folder)
+        model = tercet.load(folder, device="cpu")
         columns = [model.pieces(column) for column in read]
         joint = model.engine.outputs("paraphrase", "cross", columns)[:, 0]
         apart = model.engine.outputs("paraphrase", "bi", columns)
@@ -187,7 +187,7 @@ def test_vectors_of_a_plain_encoder(tiny_encoder: Path, sample_data: Path) -> No
     }
     found = ask("kept", block, sample_data)
     read = read_examples(TaskSpec.model_validate(block), "train", sample_data).texts
-    model = tercet.load(tiny_encoder)
+    model = tercet.load(tiny_encoder, device="cpu")
     expected = [model.engine.vectors(model.pieces(column)) for column in read]
     np.testing.assert_allclose(found, np.concatenate(expected, axis=1), rtol=1e-5)
     with pytest.raises(TercetError, match="32 wide, but the encoder's are 48"):
@@ -411,12 +411,13 @@ def test_a_task_like_another_trains_its_heads(
 ) -> None:
     tasks = all_taught(teachers, tiny_encoder)
     stages = [{"steps": 3, "batch": 6, "tasks": ["made"], "freeze": ["encoder"]}]
-    model = tercet.load(train(tasks, stages=stages))
+    model = tercet.load(train(tasks, stages=stages), device="cpu")
     assert list(model.tasks) == ["sentiment", "paraphrase", "similarity"]
     fresh = tercet.load(
         train(
             tasks, out="fresh", stages=[{**stages[0], "tasks": ["kept"], "steps": 1, "freeze": []}]
-        )
+        ),
+        device="cpu",
     )
     for name, before in fresh.network.head_state().items():
         same = torch.equal(before, model.network.head_state()[name])
@@ -507,7 +508,7 @@ def test_a_run_is_calibrated_on_its_held_out_rows(
     train: Callable[..., Path], sample_data: Path
 ) -> None:
     run = train({"sentiment": {**SENTIMENT, "held_out": 0.25}, "similarity": SIMILARITY})
-    model = tercet.load(run)
+    model = tercet.load(run, device="cpu")
     assert model.info.scalings == calibrate(model, sample_data).scalings
     assert set(model.info.scalings) == {"sentiment"}
     assert tercet.load(train({"sentiment": SENTIMENT}, out="other")).info.scalings is None
@@ -517,7 +518,8 @@ def test_figures_of_a_run_are_those_of_its_calibrated_model(
     train: Callable[..., Path], sample_data: Path
 ) -> None:
     task = {key: value for key, value in PARAPHRASE.items() if key != "bi"}
-    model = tercet.load(train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}}))
+    run = train({"paraphrase": {**task, "held_out": 0.25, "prior": 0.02}})
+    model = tercet.load(run, device="cpu")
     found = Tasks().run(Context(EncodedTexts(model), sample_data)).tasks["paraphrase"]
     assert model.info.metrics is not None
     for mode, result in model.info.metrics["paraphrase"].items():

@@ -113,7 +113,7 @@ def model(
     }
     recipe = Recipe.from_tree(tree, where="narrow")
     train_recipe(recipe, data=sample_data, out=tmp_path / "run", device="cpu", listener=Silent())
-    return tercet.load(tmp_path / "run")
+    return tercet.load(tmp_path / "run", device="cpu")
 
 
 def test_a_model_gives_its_widths_and_no_others(model: tercet.Model, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_model_gives_its_widths_and_no_others(model: tercet.Model, tmp_path: P
 
 
 def test_a_plain_model_has_one_width(tiny_encoder: Path) -> None:
-    model = tercet.load(tiny_encoder)
+    model = tercet.load(tiny_encoder, device="cpu")
     assert model.widths == [32]
     assert np.array_equal(model.embed(FIRST, width=32), model.embed(FIRST))
 

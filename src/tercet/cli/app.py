@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tercet import __version__
-from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
+from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError, printable, shorten
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
@@ -114,7 +114,7 @@ class StderrHandler(logging.Handler):
     """Prints what lower layers log, such as where weights are fetched from."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(record.getMessage(), file=sys.stderr)
+        print(printable(record.getMessage()), file=sys.stderr)
 
 
 def main() -> None:
@@ -140,13 +140,18 @@ def main() -> None:
         code = _fail(str(error))
     except OSError as error:
         code = _fail(_sentence(error))
+    except UnicodeEncodeError as error:
+        text = shorten(ascii(error.object[error.start : error.end]))
+        code = _fail(f"a text holds {text}, which is not valid Unicode.")
+    except MemoryError:
+        code = _fail("there is not enough memory for this; ask for less at a time.")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(sentence: str) -> int:
     if os.environ.get("TERCET_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(sentence.split()))}", file=sys.stderr)
     return ERROR
 
 

@@ -11,6 +11,7 @@ from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
 
+from tercet.errors import printable
 from tercet.progress import Progress
 
 RESULTS = Console(highlight=False, markup=False)
@@ -20,7 +21,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 def print_message(line: str) -> None:
     """Print one line on stderr, never wrapped."""
-    MESSAGES.print(line, soft_wrap=True)
+    MESSAGES.print(printable(line), soft_wrap=True)
 
 
 def print_table(
@@ -29,12 +30,12 @@ def print_table(
     """Print a table on a terminal; in a pipe, tab-separated lines of names and rows."""
     if not console.is_terminal:
         for row in (columns, *rows):
-            line = "\t".join(" ".join(str(cell).split()) for cell in row)
+            line = "\t".join(printable(" ".join(str(cell).split())) for cell in row)
             print(line, file=console.file)
         return
     table = Table(*columns, header_style="bold", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(*(printable(str(cell)) for cell in row))
     console.print(table)
 
 

@@ -41,6 +41,14 @@ def serve(
         list[str] | None,
         _option("cors", "A site whose pages may send requests; may be repeated.", metavar="URL"),
     ] = None,
+    allowed_hosts: Annotated[
+        list[str] | None,
+        _option(
+            "allowed-host",
+            "A name of this server in the header Host, besides localhost; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
     max_inputs: Annotated[int, _option("max-inputs", "Inputs per request.", min=1)] = 2048,
     max_tokens: Annotated[
         int | None, _option("max-tokens", "Tokens per input; default: as the model.", min=4)
@@ -77,6 +85,7 @@ def serve(
         keys=keys,
         listed_keys=listed_keys,
         origins=origins or [],
+        allowed_hosts=allowed_hosts or [],
         max_inputs=max_inputs,
         max_tokens=max_tokens,
         max_body=max_body,

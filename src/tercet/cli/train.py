@@ -35,6 +35,10 @@ def train(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
+    changed_data: Annotated[
+        bool,
+        typer.Option("--changed-data", help="Resume even if the data has changed since."),
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu or cuda; default: cuda if available.")
     ] = None,
@@ -59,6 +63,7 @@ def train(
         data=data or Path(),
         out=folder,
         resume=resume,
+        changed_data=changed_data,
         device=device,
         tensorboard=tensorboard,
         listener=TerminalListener(),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from tercet.files import replace_folder, sha256_of, write_text
 
 MANIFEST = "manifest"
 ATTEMPTS = 10
+PAUSE = 0.02
+"""Seconds by which each attempt waits longer than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,15 @@ def _locked(target: Path) -> Iterator[None]:
 
 def _make(make: Callable[[], Stored], target: Path) -> Stored:
     made = make()
-    with _cache_errors(target.parent):
-        _publish(made, target)
-    entry = _open(target)
-    if entry is None:
-        raise TercetError(f"{target}: cannot be read back after writing; check the disk.")
-    return entry
+    for attempt in range(ATTEMPTS):
+        with _cache_errors(target.parent):
+            _publish(made, target)
+            entry = _open(target)
+        if entry is not None:
+            return entry
+        # Without locks, another process may just have it in hand.
+        time.sleep(PAUSE * attempt)
+    raise TercetError(f"{target}: cannot be read back after writing; check the disk.")
 
 
 @contextmanager
@@ -85,16 +91,29 @@ def _cache_errors(folder: Path) -> Iterator[None]:
 
 
 def _publish(made: Stored, target: Path) -> None:
+    """Write the entry, unless another process was faster."""
     for _ in range(ATTEMPTS):
         try:
             with replace_folder(target, overwrite=False) as writing:
                 _write(made, writing)
             return
         except FileExistsError:
-            # Another process was faster, or what is there is damaged.
             if _open(target) is not None:
                 return
-            shutil.rmtree(target, ignore_errors=True)
+            _remove_damaged(target)
+
+
+def _remove_damaged(target: Path) -> None:
+    """Remove a damaged entry, but never one that another process has just put in its place."""
+    with TemporaryDirectory(dir=target.parent, prefix=".", suffix=".removed") as scratch:
+        aside = Path(scratch) / target.name
+        try:
+            target.rename(aside)
+        except OSError:  # another process has removed it
+            return
+        if _open(aside) is not None:
+            with suppress(OSError):  # or a third process has written one
+                aside.rename(target)
 
 
 def _write(made: Stored, folder: Path) -> None:
@@ -121,7 +140,7 @@ def _open(folder: Path) -> Stored | None:
                 return None
             arrays[name] = _map(path)
         return Stored(arrays, manifest["notes"])
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -18,6 +19,8 @@ from tercet.specs import Column
 
 TEXT_COLUMN = "text"
 """The name of the only column of a plain text file."""
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half of a character beyond the first 65,536, as JSON writes it."""
 LOOK_AHEAD = 100  # JSON lines whose keys count as the file's columns
 
 
@@ -144,7 +147,20 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
             raise TercetError(f"{path} line {number}: not valid JSON: {error}.") from error
         if not isinstance(row, dict):
             raise TercetError(f"{path} line {number}: not a JSON object with columns as keys.")
+        if SURROGATE.search(line) and not _is_unicode(row):
+            raise TercetError(
+                f"{path} line {number}: holds half of a surrogate pair, such as \\ud83d without "
+                "the other half, which is not a character; remove it."
+            )
         yield number, row
+
+
+def _is_unicode(row: dict[str, Any]) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parquet_rows(

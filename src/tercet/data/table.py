@@ -80,6 +80,15 @@ class TaskTable(SplitRows):
             sources=self.sources[first],
         )
 
+    def digest(self) -> str:
+        """The sha256 of the word pieces and labels of all rows."""
+        found = hashlib.sha256()
+        arrays = [array for column in self.columns for array in (column.ids, column.offsets)]
+        for array in (*arrays, *(() if self.labels is None else (self.labels,))):
+            found.update(f"{array.dtype}{array.shape}".encode())
+            found.update(np.ascontiguousarray(array).data)
+        return found.hexdigest()
+
     def where(self, row: int) -> str:
         """The file and line of a row, for messages."""
         path = self.files[self.sources[row]]

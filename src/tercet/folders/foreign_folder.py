@@ -41,7 +41,7 @@ def load_foreign_folder(folder: Path, *, name: str) -> Parts:
     read_config(inner)  # a folder of another kind is named before its parts are missed
     tokenizer = Tokenizer.load(inner)
     encoder = load_encoder(inner, dropout=None, attention_dropout=None)
-    tokenizer.check_fits(encoder.config.vocabulary)
+    tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     most = encoder.config.max_tokens
     info = ModelInfo(
         encoder=name,
@@ -90,7 +90,7 @@ def _read_pooling(path: Path) -> Pooling:
     if modes is None:
         modes = [mode for key, mode in _LEGACY_MODES.items() if settings.get(key)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
-    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _MODES:
+    if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in list(_MODES):
         named = ", ".join(map(str, modes)) if isinstance(modes, list) else repr(modes)
         raise TercetError(
             f"{path}: has pooling {named}; Tercet supports one of {', '.join(_MODES)}."
@@ -112,7 +112,7 @@ def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
     limit = limits.get("max_seq_length")
     if limit is None:
         limit = _optional(folder / "tokenizer_config.json").get("model_max_length")
-    return min(int(limit), most) if isinstance(limit, int | float) and limit >= 1 else most
+    return int(min(limit, most)) if isinstance(limit, int | float) and limit >= 1 else most
 
 
 def _optional(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from tercet.data.layouts import has_dev, split_files
 from tercet.nn.architectures.record import EncoderConfig
-from tercet.recipe import check_like
+from tercet.recipe import TaskName, check_like
 from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
 from tercet.specs.parts import Part
 
@@ -35,7 +35,8 @@ class ModelInfo(Spec):
     """Longer sentences and joined pairs are truncated."""
     lower_case: bool = False
     """Whether texts are lower-cased before tokenizing."""
-    tasks: dict[str, TaskSpec] = Field(default_factory=dict)
+    tasks: dict[TaskName, TaskSpec] = Field(default_factory=dict)
+    """By names as in recipes: files are named after them."""
     recipe: str | None = None
     """The recipe that trained it."""
     metrics: Metrics | None = None
@@ -118,11 +119,11 @@ def model_card(info: ModelInfo, *, config: EncoderConfig) -> str:
     """The README.md of a model folder."""
     sections = [
         _front_matter(info),
-        _summary(info, config),
-        _tasks(info) if info.tasks else "",
+        _inert(_summary(info, config)),
+        _inert(_tasks(info)) if info.tasks else "",
         _usage(info),
         _examples(info) if info.examples else "",
-        _data(info) if info.tasks else "",
+        _inert(_data(info)) if info.tasks else "",
         _limits(info),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -234,6 +235,11 @@ def _plain(text: str) -> str:
     """Text that Markdown shows unchanged on one line."""
     escaped = "".join(f"\\{mark}" if mark in "\\`*_[]<>|#~$&" else mark for mark in text)
     return " ".join(escaped.split())
+
+
+def _inert(text: str) -> str:
+    """Markdown whose names and labels no browser takes for HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _code(lines: list[str]) -> str:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 
 import tercet
-from tercet.errors import TercetError
+from tercet.errors import TercetError, shorten
 from tercet.files import read_json_object, replace_folder, write_json, write_text
 from tercet.folders.model_card import ModelInfo, model_card
 from tercet.specs import HEADS, OBJECTIVES
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor, dtype
 
     from tercet.network.network import Network
+    from tercet.nn.encoder import Encoder
 
 FORMAT = 1
 INFO_FILE = "tercet.json"
@@ -76,12 +77,15 @@ def load_model_folder(folder: Path) -> Parts:
     info = read_info(folder / INFO_FILE)
     tokenizer = Tokenizer.load(folder)
     encoder = load_encoder(folder, dropout=None, attention_dropout=None)
-    tokenizer.check_fits(encoder.config.vocabulary)
+    tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     check_max_tokens(folder, info, most=encoder.config.max_tokens)
     if info.pooling == "pooler" and encoder.pooler is None:
         raise TercetError(f"{folder}: `pooling` is pooler, but the encoder has no pooler.")
+    heads = _read_heads(folder / HEADS_FILE)
+    _check_sizes(folder / INFO_FILE, info, heads)
+    _check_shapes(folder / HEADS_FILE, info, encoder, heads)
     network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
-    _load_heads(network, folder / HEADS_FILE)
+    network.load_head_state(heads)
     return Parts(network.eval(), tokenizer, info)
 
 
@@ -229,8 +233,10 @@ def _check_plugins(path: Path, plugins: Mapping[str, str]) -> None:
             )
 
 
-def _load_heads(network: Network, path: Path) -> None:
+def _read_heads(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
+
+    from tercet.nn.folder import check_finite
 
     try:
         stored = load_file(path)
@@ -238,15 +244,48 @@ def _load_heads(network: Network, path: Path) -> None:
         raise TercetError(f"{path}: is missing from this model folder.") from error
     except (SafetensorError, OSError) as error:
         raise TercetError(f"{path}: cannot be read as safetensors: {error}.") from error
+    check_finite(stored, path)
+    return stored
+
+
+def _check_sizes(path: Path, info: ModelInfo, heads: Mapping[str, Tensor]) -> None:
+    """Raise if the metadata describes more than heads.safetensors holds, before it is made."""
+    most = sum(tensor.numel() for tensor in heads.values())
+    for name, task in info.tasks.items():
+        blocks = [task.side, *(p for m in task.modes.values() for p in (m.head, m.shared))]
+        for key, value in (pair for block in blocks if block for pair in dict(block).items()):
+            counts = [n for n in _listed(value) if isinstance(n, int) and not isinstance(n, bool)]
+            if max(counts, default=0) > (len(heads) if key == "layers" else most):
+                raise TercetError(
+                    f"{path}: `{key}` of task `{name}` is {shorten(str(value))}, which is more "
+                    f"than {HEADS_FILE} holds."
+                )
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _check_shapes(
+    path: Path, info: ModelInfo, encoder: Encoder, heads: Mapping[str, Tensor]
+) -> None:
+    """Raise unless the tensors of heads.safetensors are those that the metadata describes."""
+    import torch
+
+    from tercet.network.network import Network
+    from tercet.nn.folder import Unfilled
+
+    # Without memory: what the metadata describes may be of any size.
+    with torch.device("meta"), Unfilled():
+        network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
     wanted = network.head_state()
-    if differing := sorted(stored.keys() ^ wanted.keys()):
+    if differing := sorted(heads.keys() ^ wanted.keys()):
         name = differing[0]
         wrong = "is missing" if name in wanted else f"belongs to no head of {INFO_FILE}"
         raise TercetError(f"{path}: tensor {name!r} {wrong}.")
     for name, tensor in wanted.items():
-        if stored[name].shape != tensor.shape:
+        if heads[name].shape != tensor.shape:
             raise TercetError(
-                f"{path}: tensor {name!r} has shape {list(stored[name].shape)}; {INFO_FILE} "
+                f"{path}: tensor {name!r} has shape {list(heads[name].shape)}; {INFO_FILE} "
                 f"requires {list(tensor.shape)}."
             )
-    network.load_head_state(stored)

@@ -94,8 +94,13 @@ def save_onnx_folder(folder: Path, parts: OnnxParts) -> None:
     """Copy the folder that a model was loaded from, with its present metadata."""
     network, tokenizer, info = parts
     with replace_model_folder(folder) as writing:
+        # Only what was read as a graph: a folder may hold links to any file of this machine.
+        network.open_heads()
         shutil.copyfile(network.folder / MODEL_FILE, writing / MODEL_FILE)
-        shutil.copytree(network.folder / HEADS_FOLDER, writing / HEADS_FOLDER)
+        (writing / HEADS_FOLDER).mkdir()
+        for task, mode in exported_heads(info.tasks):
+            source = head_file(network.folder, task, mode)
+            shutil.copyfile(source, head_file(writing, task, mode))
         tokenizer.save(writing)
         write_info(writing / INFO_FILE, info)
 

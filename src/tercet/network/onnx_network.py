@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError, install_hint
+from tercet.files import reading
 from tercet.specs import Mode, TaskSpec
 
 MODEL_FILE = "model.onnx"
@@ -30,6 +31,7 @@ class OnnxNetwork:
         self._encoder = _open(self.file)
         self._heads: dict[tuple[str, Mode], Any] = {}
         self._knows_types = any(value.name == "types" for value in self._encoder.get_inputs())
+        self._check_encoder()
         for name, mode in exported_heads(tasks):
             if not (path := head_file(folder, name, mode)).is_file():
                 raise TercetError(f"{path}: is missing from this model folder.")
@@ -61,15 +63,15 @@ class OnnxNetwork:
         feeds = {"ids": ids, "lengths": lengths}
         if self._knows_types:
             feeds["types"] = types
-        vectors: Floats = self._encoder.run(["vectors"], feeds)[0]
+        with reading(self.file):
+            vectors: Floats = self._encoder.run(["vectors"], feeds)[0]
         return vectors
 
     def head(self, task: str, mode: Mode, *vectors: Floats) -> Floats:
         """The outputs of a head for the vectors that it reads, each [n, width] -> [n, outputs]."""
         session = self._open_head(task, mode)
-        names = [value.name for value in session.get_inputs()]
-        outputs: Floats = session.run(None, dict(zip(names, vectors, strict=True)))[0]
-        return outputs
+        with reading(head_file(self.folder, task, mode)):
+            return _run_head(session, vectors)
 
     def open_heads(self) -> None:
         """Open every head that predicts."""
@@ -78,8 +80,34 @@ class OnnxNetwork:
 
     def _open_head(self, task: str, mode: Mode) -> Any:
         if (task, mode) not in self._heads:
-            self._heads[task, mode] = _open(head_file(self.folder, task, mode))
+            path = head_file(self.folder, task, mode)
+            session = _open(path)
+            with reading(path):
+                self._check_head(path, session, outputs=self.tasks[task].outputs(mode))
+            self._heads[task, mode] = session
         return self._heads[task, mode]
+
+    def _check_encoder(self) -> None:
+        """Raise if the graph does not give vectors: of three rows of one token each."""
+        ones = np.ones((3, 1), np.int64)
+        vectors = self.vectors(ones, 0 * ones, ones[:, 0])
+        shape = getattr(vectors, "shape", None)
+        if shape is None or shape[:1] != (3,) or len(shape) != 2 or vectors.dtype != np.float32:
+            raise TercetError(f"{self.file}: gives {shape}; it should give a vector for each row.")
+        if not np.isfinite(vectors).all():
+            raise TercetError(f"{self.file}: gives vectors that are not finite.")
+
+    def _check_head(self, path: Path, session: Any, *, outputs: int) -> None:
+        """Raise if a graph is not that of a head: another's could give outputs of another shape."""
+        vectors = np.full((3, self.width), self.width**-0.5, np.float32)
+        found = _run_head(session, [vectors] * len(session.get_inputs()))
+        if getattr(found, "shape", None) != (3, outputs) or found.dtype != np.float32:
+            raise TercetError(
+                f"{path}: gives outputs of shape {getattr(found, 'shape', None)} for three rows; "
+                f"it should be (3, {outputs})."
+            )
+        if not np.isfinite(found).all():
+            raise TercetError(f"{path}: gives outputs that are not finite.")
 
     def _property(self, name: str) -> int:
         properties = self._encoder.get_modelmeta().custom_metadata_map
@@ -89,6 +117,12 @@ class OnnxNetwork:
             raise TercetError(
                 f"{self.file}: lacks the property `{name}`; export it again."
             ) from error
+
+
+def _run_head(session: Any, vectors: Sequence[Floats]) -> Floats:
+    names = [value.name for value in session.get_inputs()]
+    outputs: Floats = session.run(None, dict(zip(names, vectors, strict=True)))[0]
+    return outputs
 
 
 def exported_heads(tasks: Mapping[str, TaskSpec]) -> list[tuple[str, Mode]]:

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from tercet.errors import TercetError
 from tercet.files import read_json_object, replace_file, write_json
+from tercet.nn.architectures.record import EncoderConfig
 from tercet.nn.config import CONFIG_FILE, read_config
 from tercet.nn.encoder import Encoder
 from tercet.nn.names import from_hugging_face, plain_names, to_hugging_face
@@ -34,16 +35,48 @@ def load_encoder(
     file, stored = _read_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
     config = config.replace(pooler=any(name.startswith("pooler.") for name in names))
+    plain = {name: stored[theirs] for name, theirs in names.items()}
+    _check_sizes(config, plain, file)
     with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
     state = from_hugging_face(
-        {plain: stored[name] for plain, name in names.items()},
+        plain,
         {name: parameter.shape for name, parameter in encoder.state_dict().items()},
         architecture=config.architecture,
         file=file,
     )
+    check_finite(state, file)
     encoder.load_state_dict(state, assign=True)
     return encoder
+
+
+def _check_sizes(config: EncoderConfig, tensors: Mapping[str, Tensor], file: Path) -> None:
+    """Raise if config.json describes more than the file holds, before anything of that size is
+    made."""
+    keys = config.config_keys()
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    sizes = {name: getattr(config, name) * config.width for name in ("vocabulary", "positions")}
+    sizes |= {name: getattr(config, name) for name in ("width", "feed_forward")}
+    for name, size in {**sizes, "relative_buckets": config.relative_buckets}.items():
+        if size > numbers:
+            raise _too_large(file, keys.get(name, name), getattr(config, name))
+    if config.layers > len(tensors):
+        raise _too_large(file, keys["layers"], config.layers)
+
+
+def _too_large(file: Path, key: str, value: int) -> TercetError:
+    return TercetError(
+        f"{file.with_name(CONFIG_FILE)}: {key} is {value}, which is more than {file.name} holds"
+    )
+
+
+def check_finite(tensors: Mapping[str, Tensor], file: Path) -> None:
+    """Raise if a number is infinite or not a number."""
+    for name, tensor in tensors.items():
+        # A sum is quick, and finite if all numbers are, unless it overflows.
+        if tensor.sum().isfinite() or tensor.isfinite().all():
+            continue
+        raise TercetError(f"{file}: tensor {name!r} holds a number that is not finite")
 
 
 class Unfilled(TorchFunctionMode):

@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from tercet.data.stream import VECTOR
 from tercet.embed.schema import vectors_of
+from tercet.errors import TercetError
 from tercet.progress import Phases, Progress, silent_phases
-from tercet.search.exact import top_of_blocks, vector_blocks
+from tercet.search.exact import damaged_vectors, top_of_blocks, vector_blocks
 from tercet.search.lance_store import ANN_KEY, metadata_of
 from tercet.specs import Floats
 
@@ -68,7 +69,12 @@ def fits_memory(dataset: Any) -> bool:
 
 def setting_of(dataset: Any) -> AnnSetting | None:
     stored = metadata_of(dataset).get(ANN_KEY)
-    return None if stored is None else AnnSetting(**json.loads(stored))
+    try:
+        return None if stored is None else AnnSetting(**json.loads(stored))
+    except (ValueError, TypeError) as error:
+        raise TercetError(
+            f"{dataset.uri}: its metadata `{ANN_KEY}` is damaged; build the index again."
+        ) from error
 
 
 def nearest(
@@ -76,7 +82,8 @@ def nearest(
 ) -> list[pa.Table]:
     """The nearest rows of each query [width] with a column `_score`, the best first."""
     names = [name for name in dataset.schema.names if name != VECTOR]
-    options: dict[str, Any] = {"column": VECTOR, "k": top, "metric": "cosine"}
+    count = max(min(top, dataset.count_rows()), 1)
+    options: dict[str, Any] = {"column": VECTOR, "k": count, "metric": "cosine"}
     if setting is None:
         options["use_index"] = False
     else:
@@ -91,8 +98,11 @@ def nearest(
             nearest=options | {"q": query},
         )
         table = scanner.to_table()
-        scores = pa.array(1.0 - table.column("_distance").to_numpy())
-        tables.append(table.drop_columns(["_distance"]).append_column("_score", scores))
+        scores = 1.0 - table.column("_distance").to_numpy()
+        if not np.isfinite(scores).all():
+            raise damaged_vectors(dataset)
+        table = table.drop_columns(["_distance"]).append_column("_score", pa.array(scores))
+        tables.append(table)
     return tables
 
 

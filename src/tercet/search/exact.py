@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from tercet.data.stream import VECTOR
 from tercet.embed.schema import vectors_of
+from tercet.errors import TercetError
 from tercet.specs import Floats
 
 Ints = NDArray[np.int64]
 ROW = "_rowid"
 BLOCK = 16_384
+NEAR_UNIT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class InMemory:
             chosen = self.dataset.scanner(columns=[], filter=where, with_row_id=True).to_table()
             places = np.flatnonzero(np.isin(self.rows, chosen.column(ROW).to_numpy()))
         vectors = self.vectors if where is None else self.vectors[places]
-        nearest, scores = top_of_blocks([(places, vectors)], queries, top)
+        # Memory is taken for as many rows as there are, not for as many as are asked for.
+        nearest, scores = top_of_blocks([(places, vectors)], queries, min(top, len(places)))
         tables = []
         for rows, values in zip(nearest, scores, strict=True):
             filled = rows >= 0
@@ -65,8 +68,23 @@ def vector_blocks(dataset: Any) -> Iterator[tuple[Ints, Floats]]:
     scanner = dataset.scanner(columns=[VECTOR], scan_in_order=True, batch_size=BLOCK)
     for batch in scanner.to_batches():
         vectors = vectors_of(batch.column(VECTOR))
+        _check_unit(vectors, dataset)
         yield np.arange(start, start + len(vectors)), vectors
         start += len(vectors)
+
+
+def _check_unit(vectors: Floats, dataset: Any) -> None:
+    """Raise if a vector is neither of length 1 nor empty: a flipped bit makes it outrank all."""
+    norms = np.einsum("ij,ij->i", vectors, vectors)
+    if not ((np.abs(norms - 1.0) < NEAR_UNIT) | (norms == 0.0)).all():
+        raise damaged_vectors(dataset)
+
+
+def damaged_vectors(dataset: Any) -> TercetError:
+    return TercetError(
+        f"{dataset.uri}: a vector is not of length 1, so a file of this index is damaged; build "
+        "the index again."
+    )
 
 
 def top_of_blocks(

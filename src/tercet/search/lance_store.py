@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
 from tercet.errors import ArgumentError, TercetError, install_hint, shorten
 
@@ -58,6 +59,10 @@ def open_dataset(folder: str) -> Any:
     version = metadata.get(FORMAT_KEY)
     if version is None or HASH_KEY not in metadata:
         raise TercetError(f"{folder}: is a Lance dataset, but not an index built by Tercet.")
+    types = {field.name: field.type for field in dataset.schema}
+    vectors = types.get(VECTOR)
+    if not {ID, TEXT} <= types.keys() or not pa.types.is_fixed_size_list(vectors):
+        raise TercetError(f"{folder}: lacks a column of an index; build the index again.")
     if not version.isdecimal() or int(version) > FORMAT:
         raise TercetError(
             f"{folder}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
@@ -84,9 +89,9 @@ def lance_errors(folder: str, where: str | None = None) -> Iterator[None]:
     except TercetError:
         raise
     except BaseException as error:
-        # A panic in Lance's Rust code, as for `?` in a condition, is not an Exception.
-        panic = type(error).__name__ == "PanicException"
-        if not panic and not isinstance(error, OSError | ValueError | RuntimeError):
+        # A panic in Lance's Rust code, as for `?` in a condition, is not an Exception; damaged
+        # files make its readers raise anything.
+        if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
             raise
         reason = _reason(error)
         if where is not None and not reason.startswith((FULL, MISSING)):

@@ -35,8 +35,18 @@ class App(NamedTuple):
     api: Api
 
 
-def build_app(service: Service, *, keys: Keys, metrics: Metrics, origins: list[str]) -> App:
-    """Endpoints, page and gate around a service, which may be replaced by another later."""
+def build_app(
+    service: Service,
+    *,
+    keys: Keys,
+    metrics: Metrics,
+    origins: list[str],
+    hosts: frozenset[str] | None = None,
+) -> App:
+    """Endpoints, page and gate around a service, which may be replaced by another later.
+
+    origins, hosts: values that the headers Origin and Host may have; hosts None: any
+    """
     batcher = service.batcher
 
     @asynccontextmanager
@@ -59,7 +69,7 @@ def build_app(service: Service, *, keys: Keys, metrics: Metrics, origins: list[s
     api.add_exception_handler(RefusalError, _refuse)
     api.add_exception_handler(HTTPException, _not_found)
     api.add_exception_handler(Exception, _fail)
-    gate = Gate(api, keys=keys, metrics=metrics, timeout=service.limits.timeout)
+    gate = Gate(api, keys=keys, metrics=metrics, timeout=service.limits.timeout, hosts=hosts)
     api.serve_from(service)
     api.state.metrics = metrics
     api.state.gate = gate

@@ -70,8 +70,12 @@ def _encode_pass(engine: BaseEngine, parts: Sequence[JobPart], shared: Pass) -> 
 def _gather(parts: Sequence[JobPart], side: int) -> Pieces:
     """The word pieces of all rows of all parts."""
     columns = [(part.job.request.columns[side], part.rows) for part in parts]
-    # The rows of a job of one part are in their order.
-    return Pieces.concat([c if len(rows) == len(c) else c.take(rows) for c, rows in columns])
+    return Pieces.concat([c if _is_all(rows, c) else c.take(rows) for c, rows in columns])
+
+
+def _is_all(rows: Rows, column: Pieces) -> bool:
+    """Whether the rows are all of a column, in their order."""
+    return len(rows) == len(column) and bool((rows[1:] > rows[:-1]).all())
 
 
 def _predict(jobs: Sequence[EncodingJob]) -> None:

@@ -1,24 +1,27 @@
-"""Reading and checking the bodies of requests; writing answers as JSON."""
+"""Reading the bodies of requests; writing answers as JSON."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import Request, Response
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from tercet.model import Floats
-from tercet.serve.fields import SHAPE
-from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.bodies import parse
+from tercet.serve.refusal import RefusalError
 from tercet.serve.service import InputOptions, RequestCounts, Service
 
 JSON = b"application/json"
 FEW = 64
 """Number of vectors that are written as JSON within a few milliseconds."""
+FEW_BYTES = 16_384
+"""Bytes of a body that are parsed faster than a thread starts."""
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -43,16 +46,21 @@ async def read(request: Request, kind: type[B]) -> B:
     if content_type.partition(b";")[0].strip().lower() != JSON:
         raise RefusalError(415, "The header Content-Type must be application/json.")
     body = await _bytes(request, limit=service_of(request).limits.body)
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        raise _refusal(error) from None
+    service = service_of(request)
+    parsed = partial(parse, body, kind, inputs=service.limits.inputs)
+    if len(body) <= FEW_BYTES:
+        return parsed()
+    return await asyncio.get_running_loop().run_in_executor(service.reader, parsed)
 
 
 def answer(content: Any) -> Response:
-    """An answer as JSON; columns of an index may hold any type."""
-    body = to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
-    return Response(body, media_type="application/json")
+    """An answer as JSON."""
+    return Response(to_answer(content), media_type="application/json")
+
+
+def to_answer(content: Any) -> bytes:
+    """The JSON of an answer; columns of an index may hold any type."""
+    return to_json(content, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True)
 
 
 def input_options(request: Request, field: str, truncate: bool | None) -> InputOptions:
@@ -60,7 +68,8 @@ def input_options(request: Request, field: str, truncate: bool | None) -> InputO
     if truncate is None:
         truncate = service_of(request).limits.long_inputs == "truncate"
     counts: RequestCounts = request.scope["counts"]
-    return InputOptions(counts=counts, field=field, truncate=truncate)
+    client: str = request.scope["caller"]
+    return InputOptions(counts=counts, field=field, truncate=truncate, client=client)
 
 
 def numbers(vector: Floats) -> bytes:
@@ -133,19 +142,4 @@ def _header(request: Request, name: bytes) -> bytes | None:
 def _too_long(limit: int) -> RefusalError:
     return RefusalError(
         413, f"The body is longer than {limit} bytes; send fewer inputs per request."
-    )
-
-
-def _refusal(error: ValidationError) -> RefusalError:
-    first = error.errors(include_url=False, include_context=False)[0]
-    if first["type"] == "json_invalid":
-        return RefusalError(400, f"The body is not valid JSON: {first['msg'].partition(': ')[2]}.")
-    places = [str(place) for place in first["loc"]]
-    field = ".".join(place for place in places if not place.startswith(SHAPE))
-    if first["type"] == "missing":
-        return RefusalError(422, f"`{field}` is missing.", field=field)
-    value = shown(first["input"])
-    what = f"`{field}` is {value}" if field else f"The body is {value}"
-    return RefusalError(
-        422, f"{what}: {first['msg'][0].lower()}{first['msg'][1:]}.", field=field or None
     )

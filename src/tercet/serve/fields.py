@@ -27,12 +27,20 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _as_tuple(value: object) -> object:
+    """JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Whole = BeforeValidator(_whole)
-Texts = Annotated[list[str], Field(min_length=1)]
+# A list of wrong entries is refused at the first: a report on all of them takes 800 times its size.
+Texts = Annotated[list[str], Field(min_length=1, fail_fast=True)]
 Pair = tuple[str, str]
-Pairs = Annotated[list[Pair], Field(min_length=1)]
-Ids = Annotated[list[Annotated[int, Whole]], Field(min_length=1)]
-IdRows = Annotated[list[Ids], Field(min_length=1)]
+Pairs = Annotated[
+    list[Annotated[Pair, BeforeValidator(_as_tuple)]], Field(min_length=1, fail_fast=True)
+]
+Ids = Annotated[list[Annotated[int, Whole]], Field(min_length=1, fail_fast=True)]
+IdRows = Annotated[list[Ids], Field(min_length=1, fail_fast=True)]
 
 
 def _shape(value: object) -> str:

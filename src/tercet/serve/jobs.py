@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tercet.infer.base import BaseEngine
-from tercet.infer.batches import Rows, batches
+from tercet.infer.batches import Rows
 from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
 
@@ -40,6 +39,7 @@ class EncodingRequest:
     lengths: tokens of each row, int64 [rows]
     inputs: number of texts or pairs, as the client counts them
     head: the head that predicts; None for vectors
+    client: who asks; clients share the encoder evenly
     """
 
     engine: BaseEngine
@@ -47,6 +47,7 @@ class EncodingRequest:
     lengths: Rows
     inputs: int
     head: HeadRef | None = None
+    client: str = ""
 
     @property
     def joint(self) -> bool:
@@ -61,7 +62,10 @@ class EncodingRequest:
 class EncodingJob:
     """A request in the queue.
 
-    parts: rows that no batch has taken yet
+    order: its rows, those of similar length together if they may need several batches
+    ends: tokens of all rows of `order` up to each one, int64 [rows]
+    tokens, encoded: tokens of all rows, and of those that are encoded
+    taken, used: number of rows of `order` that batches have taken, and their tokens
     left: number of rows that are not encoded yet
     result: vectors, or outputs of a head that needs tokens, float32 [rows, ...]; at the end
         predictions
@@ -69,9 +73,13 @@ class EncodingJob:
 
     request: EncodingRequest
     future: asyncio.Future[Floats]
+    order: Rows
+    ends: Rows
     tokens: int
-    parts: deque[Rows]
     left: int
+    encoded: int = 0
+    taken: int = 0
+    used: int = 0
     result: Floats | None = None
     since: float = field(default_factory=time.monotonic)
 
@@ -79,12 +87,32 @@ class EncodingJob:
     def of(
         cls, request: EncodingRequest, future: asyncio.Future[Floats], *, budget: int
     ) -> EncodingJob:
-        """Cut a request into parts of rows of similar length, each within the token budget."""
-        tokens = int(request.lengths.sum())
-        parts = [np.arange(request.rows)]
-        if tokens > budget:
-            parts = batches(request.lengths, budget=budget)
-        return cls(request, future, tokens=tokens, parts=deque(parts), left=request.rows)
+        """budget: tokens of a batch"""
+        lengths, order = request.lengths, np.arange(request.rows)
+        ends = np.cumsum(lengths)
+        if ends[-1] > budget:
+            order = np.argsort(-lengths, kind="stable")
+            ends = np.cumsum(lengths[order])
+        tokens = int(ends[-1])
+        return cls(request, future, order=order, ends=ends, tokens=tokens, left=request.rows)
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows that no batch has taken yet."""
+        return len(self.order) - self.taken
+
+    def take(self, budget: int, *, room: int | None) -> JobPart | None:
+        """The next rows, up to `budget` tokens but at least one; None if it exceeds the room."""
+        used, start = self.used, self.taken
+        end = max(int(np.searchsorted(self.ends, used + budget, side="right")), start + 1)
+        tokens = int(self.ends[end - 1]) - used
+        if room is not None and tokens > room:
+            end = int(np.searchsorted(self.ends, used + room, side="right"))
+            if end <= start:
+                return None
+            tokens = int(self.ends[end - 1]) - used
+        self.taken, self.used = end, used + tokens
+        return JobPart(self, self.order[start:end], tokens)
 
     def store(self, rows: Rows, values: Floats) -> None:
         """Store what a batch gave for some rows."""
@@ -92,6 +120,7 @@ class EncodingJob:
             self.result = np.empty((self.request.rows, values.shape[1]), np.float32)
         self.result[rows] = values
         self.left -= len(rows)
+        self.encoded += int(self.request.lengths[rows].sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,20 @@ class RefusalError(Exception):
         return {"error": self.sentence, "error_type": kind, "field": self.field}
 
 
+def too_many(field: str, count: int, most: int) -> RefusalError:
+    """The refusal of a field with too many inputs."""
+    return RefusalError(
+        413, f"`{field}` has {count} inputs; a request may have {most}.", field=field
+    )
+
+
 def shown(value: object) -> str:
-    """A value as a message quotes it, shortened."""
-    text = json.dumps(value, default=str)
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    """A value as a message quotes it, shortened; the rest of a long one is never written."""
+    text = ""
+    for part in json.JSONEncoder(default=str).iterencode(
+        value[:SHOWN] if isinstance(value, str) else value
+    ):
+        text += part
+        if len(text) > SHOWN:
+            return text[: SHOWN - 3] + "..."
+    return text

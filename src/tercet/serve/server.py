@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
+import os
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
+from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
@@ -30,6 +34,9 @@ IDLE = 30
 """Seconds that a connection may stay open between two requests."""
 GRACE = 1.0
 """Seconds of draining during which open connections get a 503 instead of being closed."""
+SAME_SIGNAL = 0.5
+"""Seconds within which two signals are one: Ctrl-C reaches a worker and its parent, which passes it
+on."""
 SWITCH_SECONDS = 0.0005
 """Seconds after which the encoder's thread yields the interpreter to the event loop."""
 
@@ -47,13 +54,17 @@ def serve(ready: Ready, listener: socket.socket) -> int:
         keys=ready.keys,
         metrics=metrics,
         origins=ready.settings.origins,
+        hosts=allowed_hosts(listener, ready.settings.allowed_hosts),
     )
+    if not is_loopback(listener) and not ready.keys.closed:
+        log("warning", reason="Other machines reach this server, and it has no keys: --keys-file.")
     # Loaded objects are permanent: scanning them for garbage would halt all requests for 0.1 s.
     gc.freeze()
     server = Server(
         app.entry,
         gate=app.gate,
         batcher=batcher,
+        timeout=ready.settings.timeout,
         greeting=_greeting(ready.loaded.model, listener),
         on_hangup=Reload(ready, app.api, batcher),
     )
@@ -71,25 +82,31 @@ class Server(uvicorn.Server):
         *,
         gate: Gate,
         batcher: Batcher,
+        timeout: float,
         greeting: dict[str, Any],
         on_hangup: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
-        """greeting: the fields of the log line once the server is ready"""
+        """timeout: seconds per request, and for accepted ones to end after SIGTERM
+        greeting: the fields of the log line once the server is ready
+        """
         config = uvicorn.Config(
             app,
-            http=Connection,
+            http=partial(Connection, timeout=timeout),  # type: ignore[arg-type]
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_keep_alive=IDLE,
+            # Whoever has not read its answer by then has had its time.
+            timeout_graceful_shutdown=math.ceil(timeout),
         )
         super().__init__(config)
         self._gate = gate
         self._batcher = batcher
         self._greeting = greeting
         self._on_hangup = on_hangup
+        self._signalled: float | None = None
         self._reloads: set[asyncio.Task[None]] = set()
         take_over_runner_logs()
 
@@ -123,7 +140,13 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _end(self) -> None:
-        self.should_exit = True
+        """Drain; a second signal ends at once."""
+        now = time.monotonic()
+        if self._signalled is None:
+            self.should_exit, self._signalled = True, now
+        elif now - self._signalled > SAME_SIGNAL:
+            log("forced")
+            os._exit(1)
 
     def _reload(self) -> None:
         """Start to reload; requests are answered meanwhile."""
@@ -131,6 +154,23 @@ class Server(uvicorn.Server):
         # The event loop itself keeps only a weak reference.
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    """Whether only this machine can connect."""
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def allowed_hosts(listener: socket.socket, names: list[str]) -> frozenset[str] | None:
+    """The names in requests that a server answers to; None: any.
+
+    On loopback, a page of another site could otherwise read the answers through the browser of a
+    user (DNS rebinding). A server for a network does not know its names, unless they are given.
+    """
+    if not names and not is_loopback(listener):
+        return None
+    own = {"localhost", "127.0.0.1", "::1", listener.getsockname()[0]}
+    return frozenset(own | {name.lower() for name in names})
 
 
 def _greeting(model: Model, listener: socket.socket) -> dict[str, Any]:

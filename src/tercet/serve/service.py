@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
-from tercet.serve.refusal import RefusalError, shown
+from tercet.serve.refusal import RefusalError, shown, too_many
 from tercet.serve.settings import Limits
 from tercet.specs import Mode
 from tercet.text.template import special_count
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 FEW_CHARACTERS = 2000
 """Texts of this length are tokenised faster than a thread starts."""
+SLICE_CHARACTERS = 65_536
+"""Characters that one request tokenises before it is another's turn."""
+TOKENIZERS = 2
+"""Threads that tokenise."""
 
 Ids = Sequence[int]
 IdRows = Sequence[Ids]
@@ -47,11 +52,13 @@ class InputOptions:
 
     field: their name in the request, such as `texts`
     truncate: cut inputs that are too long; if false, refuse them
+    client: who asks; clients share the encoder evenly
     """
 
     counts: RequestCounts
     field: str
     truncate: bool
+    client: str
 
 
 @dataclass(slots=True)
@@ -62,8 +69,12 @@ class Service:
     limits: Limits
     batcher: Batcher
     index: Index | None = None
+    reader: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="reader")
+    )
+    """Where long bodies are parsed, one after the other, so that other requests proceed."""
     _threads: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        default_factory=lambda: ThreadPoolExecutor(TOKENIZERS, thread_name_prefix="tokenizer")
     )
 
     @property
@@ -75,11 +86,7 @@ class Service:
     def check_count(self, count: int, name: str) -> None:
         """Refuse a request with too many inputs."""
         if count > self.limits.inputs:
-            raise RefusalError(
-                413,
-                f"`{name}` has {count} inputs; a request may have {self.limits.inputs}.",
-                field=name,
-            )
+            raise too_many(name, count, self.limits.inputs)
 
     def check_width(self, width: int | None) -> None:
         """Refuse a width that the model does not offer."""
@@ -102,34 +109,44 @@ class Service:
             raise RefusalError(422, str(error), field="mode") from error
 
     async def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of texts; long ones in a thread, so that other requests proceed."""
+        """Word pieces of texts; many in a thread, in slices, so that other requests proceed."""
         if sum(map(len, texts)) <= FEW_CHARACTERS:
-            return self.model.pieces(texts)
+            return self.model.first_pieces(texts)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self.model.pieces, texts)
+        parts = [
+            await loop.run_in_executor(self._threads, self.model.first_pieces, part)
+            for part in _slices(texts)
+        ]
+        return Pieces.concat(parts)
 
     async def input_pieces(self, inputs: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
         """Word pieces of one or several texts, or of token ids from the client."""
         if isinstance(inputs, str):
             return await self.pieces([inputs])
         if isinstance(inputs[0], int):
-            return self._pieces_of_ids([cast(Ids, inputs)], name=name)
+            return await self._id_pieces([cast(Ids, inputs)], name=name)
         self.check_count(len(inputs), name)
         if isinstance(inputs[0], str):
             return await self.pieces(cast(Sequence[str], inputs))
-        return self._pieces_of_ids(cast(IdRows, inputs), name=name)
+        return await self._id_pieces(cast(IdRows, inputs), name=name)
+
+    async def _id_pieces(self, rows: IdRows, *, name: str) -> Pieces:
+        read = partial(self._pieces_of_ids, rows, name=name)
+        if sum(map(len, rows)) <= FEW_CHARACTERS:
+            return read()
+        return await asyncio.get_running_loop().run_in_executor(self.reader, read)
 
     def _pieces_of_ids(self, rows: IdRows, *, name: str) -> Pieces:
         vocabulary = self.model.tokenizer.vocabulary
         for number, row in enumerate(rows):
-            for place, id_ in enumerate(row):
-                if not 0 <= id_ < vocabulary:
-                    where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
-                    raise RefusalError(
-                        422,
-                        f"`{where}` is {id_}; token ids are from 0 to {vocabulary - 1}.",
-                        field=where,
-                    )
+            if min(row) < 0 or max(row) >= vocabulary:
+                place = next(i for i, id_ in enumerate(row) if not 0 <= id_ < vocabulary)
+                where = f"{name}.{number}.{place}" if len(rows) > 1 else f"{name}.{place}"
+                raise RefusalError(
+                    422,
+                    f"`{where}` is {shown(row[place])}; token ids are from 0 to {vocabulary - 1}.",
+                    field=where,
+                )
         return Pieces.of_ids(rows, limit=self.limits.tokens)
 
     async def vectors(
@@ -173,7 +190,9 @@ class Service:
         self._check_lengths(full, options, inputs=inputs)
         lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
-        return EncodingRequest(self.model.engine, columns, lengths, inputs, head)
+        return EncodingRequest(
+            self.model.engine, columns, lengths, inputs, head, client=options.client
+        )
 
     def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
         """Count inputs and those that are too long, or refuse the first of these.
@@ -191,3 +210,13 @@ class Service:
                 field=place,
             )
         options.counts.truncated += len(np.unique(long % inputs))
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts of about so many characters at a time."""
+    start = size = 0
+    for end, text in enumerate(texts, start=1):
+        size += len(text)
+        if size >= SLICE_CHARACTERS or end == len(texts):
+            yield texts[start:end]
+            start, size = end, 0

@@ -17,6 +17,7 @@ class Settings:
 
     keys, listed_keys: a file of API keys, and keys separated by commas
     origins: other sites whose pages may send requests (CORS)
+    allowed_hosts: names of this server besides its address and localhost
     """
 
     model: str | None
@@ -24,6 +25,7 @@ class Settings:
     keys: Path | None
     listed_keys: str | None
     origins: list[str]
+    allowed_hosts: list[str]
     max_inputs: int
     max_tokens: int | None
     max_body: int

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from tercet.specs.base import Mode, Positive, Spec
+from tercet.specs.base import Mode, Spec
 from tercet.specs.predictions import Floats
 
 
 class Scaling(Spec):
     """Outputs are divided by `temperature`, then `shift` is added (two classes only)."""
 
-    temperature: Positive = 1.0
-    shift: float = 0.0
+    temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0
+    shift: Annotated[float, Field(ge=-1e4, le=1e4)] = 0.0
 
     def apply(self, outputs: Floats) -> Floats:
         """outputs [n, outputs] -> the same, scaled"""

@@ -72,7 +72,7 @@ def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         try:
             settings |= json.loads(companions.get(name, b"{}"))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise TercetError(f"{folder / name} is not a JSON object: {error}.") from error
     return settings
 
@@ -80,7 +80,9 @@ def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
 def _from_json(path: Path) -> Backend:
     try:
         return Backend.from_file(str(path))
-    except Exception as error:  # the Rust side raises bare Exception
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the Rust side raises bare Exception, and panics
         raise TercetError(f"{path} is not a tokenizer definition: {error}.") from error
 
 
@@ -120,7 +122,8 @@ def _name(role: str, vocabulary: dict[str, int], settings: dict[str, Any]) -> st
     """The token of a role: from the settings, else a usual one, if it exists."""
     token = settings.get(f"{role}_token")
     chosen = token.get("content") if isinstance(token, dict) else token
-    return next((name for name in (chosen, *USUAL[role]) if name in vocabulary), None)
+    names = (chosen, *USUAL[role]) if isinstance(chosen, str) else USUAL[role]
+    return next((name for name in names if name in vocabulary), None)
 
 
 def _added(role: str, name: str, settings: dict[str, Any]) -> AddedToken:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tokenizers import Encoding
 
 from tercet.errors import TercetError
+from tercet.files import reading
 from tercet.text.definition import Definition, read_definition
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
@@ -20,6 +21,9 @@ from tercet.text.tokens import Pieces, Tokens
 # The most for one call of the backend: memory does not grow with the corpus.
 CHUNK_TEXTS = 8192
 CHUNK_CHARACTERS = 2_000_000
+CHARACTERS_PER_PIECE, LEAST_CHARACTERS = 32, 4096
+PIECES_OF_A_WORD = 128
+"""Longer words are unknown words in WordPiece, which makes them one piece."""
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -32,9 +36,11 @@ class Tokenizer:
         self._folder = folder
         ids = self._backend.get_vocab(with_added_tokens=True)
         role_ids = {role: ids[name] for role, name in definition.special.items()}
-        self.vocabulary = max(ids.values(), default=-1) + 1
         self.mask_id: int | None = role_ids.get("mask")
-        self.template = Template.probe(self._backend)
+        with reading(folder):
+            self.template = Template.probe(self._backend)
+        # A template may name ids that no piece has.
+        self.vocabulary = max([*ids.values(), *self.template.special_ids], default=-1) + 1
         added = self._backend.get_added_tokens_decoder()
         self.special_ids = self.template.special_ids.union(
             role_ids.values(), (id_ for id_, token in added.items() if token.special)
@@ -53,8 +59,17 @@ class Tokenizer:
             definition.pop(key, None)
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
 
-    def check_fits(self, vocabulary: int) -> None:
-        """Raise if this tokenizer gives ids that an encoder with `vocabulary` ids does not have."""
+    def check_fits(self, vocabulary: int, *, token_types: int | None = None) -> None:
+        """Raise if this tokenizer gives ids that an encoder with `vocabulary` ids does not have.
+
+        token_types: those that the encoder knows; None: any
+        """
+        types = {slot.type for slot in self.template.single_slots + self.template.pair_slots}
+        if token_types is not None and not types <= set(range(max(token_types, 2))):
+            raise TercetError(
+                f"The tokenizer of {self._folder} gives token types up to {max(types)}, but the "
+                f"encoder has only {token_types}; use the tokenizer of the encoder."
+            )
         if self.vocabulary > vocabulary:
             raise TercetError(
                 f"The tokenizer of {self._folder} gives ids up to {self.vocabulary - 1}, but the "
@@ -66,6 +81,22 @@ class Tokenizer:
         _check_texts(texts)
         encodings = chain.from_iterable(map(self._encode, _chunks(texts)))
         return Pieces.of_ids((encoding.ids for encoding in encodings), limit=limit)
+
+    def first_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
+        """The same pieces, but of a long text only as much is read as they need.
+
+        The length before the cut of such a text is then a lower bound.
+        """
+        _check_texts(texts)
+        part = max(limit * CHARACTERS_PER_PIECE, LEAST_CHARACTERS)
+        ids = [encoding.ids for encoding in self._encode([text[:part] for text in texts])]
+        for place, text in enumerate(texts):
+            read = part
+            # The last word may be cut, and a word has at most as many pieces.
+            while len(text) > read and len(ids[place]) < limit + PIECES_OF_A_WORD:
+                read *= 8
+                ids[place] = self._encode([text[:read]])[0].ids
+        return Pieces.of_ids(ids, limit=limit)
 
     def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
         """Tokens of n texts, special ones included."""

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from torch import Tensor
 
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, TercetError
 from tercet.training.plan import Draw
 
 
@@ -60,6 +60,30 @@ def open_metrics(file: Path, *, length: int) -> BinaryIO:
     stream.truncate(min(length, stream.tell()))
     stream.seek(0, os.SEEK_END)
     return stream
+
+
+def read_metrics(file: Path, *, length: int | None = None) -> list[dict[str, Any]]:
+    """The lines of the file, or of its first `length` bytes, which must be whole."""
+    content = file.read_bytes()[:length] if file.is_file() else b""
+    if length is not None and len(content) < length:
+        raise _damaged(file, content.count(b"\n") + 1)
+    lines = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            parsed = json.loads(line)
+        except ValueError:
+            raise _damaged(file, number) from None
+        if not isinstance(parsed, dict) or not isinstance(parsed.get("step"), int):
+            raise _damaged(file, number)
+        lines.append(parsed)
+    return lines
+
+
+def _damaged(file: Path, line: int) -> TercetError:
+    return TercetError(
+        f"{file} line {line}: is damaged, and the run cannot resume without it; restore the file, "
+        "or start a new run."
+    )
 
 
 class MetricsLog:
@@ -121,6 +145,8 @@ class MetricsLog:
         return ArgumentError(
             f"the {what} of task {tasks} became {value} at step {record.step} of stage "
             f"`{record.stage}`, on {batches}; the last good checkpoint is kept: correct these rows "
-            "and continue with `resume`, or start a new run with a lower learning rate.",
+            "and continue with `resume` and `changed_data`, or start a new run with a lower "
+            "learning rate.",
             "resume",
+            "changed_data",
         )

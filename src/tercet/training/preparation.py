@@ -42,6 +42,8 @@ class Prepared:
     targets: of tasks with a teacher, what it gives for these rows
     dev: the dev rows of each task that is scored; on the main process only
     weights: the name of the encoder and the fingerprint of its weights
+    digests: of the rows of each task and split as they were read, and of the weights; on the main
+        process only
     finished: the model that the recipe's tasks are added to, if any
     """
 
@@ -52,6 +54,7 @@ class Prepared:
     targets: Mapping[str, Targets]
     dev: Mapping[str, TaskTable]
     weights: str
+    digests: Mapping[str, str]
     finished: Finished | None = None
 
     def losses(self, world: World) -> Losses:
@@ -105,6 +108,10 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         tables = load("train", tokenizer)
         dev = load("dev", tokenizer) if world.is_main else {}
         _check_stages(recipe, network)
+        digests = {"encoder": name}
+        if world.is_main:
+            for split, read_tables in (("train", tables), ("dev", dev)):
+                digests |= {f"{task} {split}": t.digest() for task, t in read_tables.items()}
     bf16 = world.device.type == "cuda"
     engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
     rows = TrainingRows(recipe, read=read, engine=engine, listener=listener)
@@ -114,7 +121,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         with world.all_or_none():
             if world.is_main == is_main:
                 tables, targets = rows.choose(tables)
-    return Prepared(recipe, network, tokenizer, tables, targets, dev, name, finished)
+    return Prepared(recipe, network, tokenizer, tables, targets, dev, name, digests, finished)
 
 
 def _identify(recipe: Recipe, network: Network) -> str:
@@ -132,7 +139,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
     folder, _ = find_folder(spec.name)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
     tokenizer = Tokenizer.load(folder)
-    tokenizer.check_fits(encoder.config.vocabulary)
+    tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     if spec.max_tokens > encoder.config.max_tokens:
         raise TercetError(
             f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,7 @@ def train_recipe(
     data: Path,
     out: Path,
     resume: bool = False,
+    changed_data: bool = False,
     device: str | None = None,
     tensorboard: bool = False,
     listener: Listener,
@@ -56,13 +57,14 @@ def train_recipe(
     Labels and ranges that it does not list are found in the training files first.
 
     baselines: the scores of the simplest models; default: they are measured
+    changed_data: whether a run may resume with other data than it was started with
     """
     world = World.join(device)
     try:
         with world.all_or_none():
             recipe = with_found_labels(complete(recipe), data)
         run = Run(recipe, data=data, out=out, world=world, listener=listener, baselines=baselines)
-        return run.train(resume=resume, tensorboard=tensorboard)
+        return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
     finally:
         world.leave()
 
@@ -89,30 +91,35 @@ class Run:
         self._newest: Metrics | None = None
         """The last scores, if of all dev rows."""
 
-    def train(self, *, resume: bool, tensorboard: bool) -> RunResult | None:
+    def train(
+        self, *, resume: bool, tensorboard: bool, changed_data: bool = False
+    ) -> RunResult | None:
         with self.world.all_or_none():
             if self.world.is_main:
                 self.folder.check(resume=resume)
         if resume and self.folder.is_finished:
             self.listener.say(f"{self.folder.path} is finished; there is nothing to resume.")
-            dev = self.folder.summary()["dev"]
+            dev = self.folder.summary().get("dev", {})
             return RunResult(self.folder.model, dev) if self.world.is_main else None
         prepared = prepare(self.recipe, data=self.data, world=self.world, listener=self.listener)
-        with self._one_report():
+        with self._one_report(), ExitStack() as stack:
+            with self.world.all_or_none():
+                if self.world.is_main:
+                    stack.enter_context(self.folder.locked(resume=resume))
+                    self.folder.open(prepared.digests, changed_data=changed_data)
             return self._train(prepared, resume=resume, tensorboard=tensorboard)
 
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
         """Everything that writes into the run folder."""
         losses = prepared.losses(self.world)
         if self.world.is_main:
-            self.folder.open()
             self._note_baselines(prepared)
+        self.world.wait()
         listener = self.listener
         if tensorboard and self.world.is_main:
             from tercet.training.curves import Curves
 
             listener = Curves(self.folder.curves, listener)
-        self.world.wait()
         checkpoints = Checkpoints(
             self.folder.checkpoints, keep=self.recipe.checkpoint.keep, say=self.listener.say
         )

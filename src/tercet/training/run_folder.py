@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
 
 from tercet.errors import ArgumentError
 from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
 from tercet.training.baselines import FILE
-from tercet.training.metrics_log import open_metrics
+from tercet.training.metrics_log import open_metrics, read_metrics
 
 _RECIPE, _METRICS, _SUMMARY = "recipe.toml", "metrics.jsonl", "summary.json"
+_INPUTS, _LOCK = "inputs.json", ".lock"
 
 
 class RunFolder:
@@ -32,7 +35,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"{self.path}: is a file; `out` needs a folder.", "out")
         stored = self.path / _RECIPE
-        holds = self.path.is_dir() and not all(map(is_temporary, self.path.iterdir()))
+        holds = self.path.is_dir() and not all(map(_is_passing, self.path.iterdir()))
         if resume and holds and not stored.is_file():
             raise ArgumentError(
                 f"{self.path}: holds files, but no run to resume; use another `out`.",
@@ -53,15 +56,55 @@ class RunFolder:
                 "resume",
             )
 
-    def open(self) -> None:
-        """Make the folder and put the recipe into it."""
+    @contextmanager
+    def locked(self, *, resume: bool) -> Iterator[None]:
+        """Keep other processes out of the folder; one that came first is an error.
+
+        The lock ends with the process, however that ends.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / _LOCK, timeout=0)
+        with suppress(NotImplementedError, OSError):  # not every disk has locks
+            try:
+                lock.acquire()
+            except Timeout:
+                raise ArgumentError(
+                    f"{self.path}: another process trains in this folder; wait for it, or use "
+                    "another `out`.",
+                    "out",
+                ) from None
+        try:
+            # A process that was faster may have come and gone since the first check.
+            self.check(resume=resume)
+            yield
+        finally:
+            if lock.is_locked:
+                Path(lock.lock_file).unlink(missing_ok=True)
+                lock.release()
+
+    def open(self, digests: Mapping[str, str], *, changed_data: bool) -> None:
+        """Put the recipe and the digests of its data into the folder.
+
+        changed_data: whether a run may resume with other data than it was started with
+        """
+        stored = self.path / _INPUTS
+        before = read_json_object(stored) if stored.is_file() else {}
+        for name, digest in digests.items():
+            if not changed_data and before.get(name, digest) != digest:
+                raise ArgumentError(
+                    f"{stored}: the rows of {name} have changed since the run was started; use the "
+                    "same data, or `changed_data` to resume with these.",
+                    "changed_data",
+                )
         write_text(self.path / _RECIPE, self._recipe.to_toml())
+        write_json(stored, digests)
 
     def open_metrics(self, *, length: int, is_main: bool) -> BinaryIO:
         """metrics.jsonl cut to a length; nothing on other processes than the main one."""
         if not is_main:
             return Path(os.devnull).open("wb")
+        if length:
+            read_metrics(self.path / _METRICS, length=length)
         return open_metrics(self.path / _METRICS, length=length)
 
     @property
@@ -83,9 +126,14 @@ class RunFolder:
 
     def _after_stages(self, kept_steps: Sequence[int]) -> list[dict[str, Any]]:
         """The scores on dev of the weights that each stage left: what is forgotten, and when."""
-        lines = [json.loads(line) for line in (self.path / _METRICS).read_text().splitlines()]
+        lines = read_metrics(self.path / _METRICS)
         scored = {line["step"]: line["dev"] for line in lines if "dev" in line}
         return [
             {"stage": stage.name, "step": step, "dev": scored.get(step, {})}
             for stage, step in zip(self._recipe.stages, kept_steps, strict=True)
         ]
+
+
+def _is_passing(path: Path) -> bool:
+    """Whether a file is no part of a run: a lock, or what a writer has not finished."""
+    return path.name == _LOCK or is_temporary(path)

@@ -23,6 +23,8 @@ READY: dict[int | str, dict[str, Any]] = {
 }
 
 
+@router.head("/health", include_in_schema=False)
+@router.head("/health/ready", include_in_schema=False)
 @router.get("/health", responses=READY)
 @router.get("/health/ready", responses=READY)
 async def ready(request: Request) -> Response:
@@ -32,6 +34,7 @@ async def ready(request: Request) -> Response:
     return Response(body, status_code=503 if draining else 200, media_type="application/json")
 
 
+@router.head("/health/live", include_in_schema=False)
 @router.get("/health/live", responses={200: {"model": State}})
 async def live() -> Response:
     """Whether the server is alive."""

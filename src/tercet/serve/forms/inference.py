@@ -24,7 +24,7 @@ from tercet.serve.exchange import (
 )
 from tercet.serve.fields import ForeignBody, Texts, TextsOrIds, Truncate, Whole
 from tercet.serve.forms import search
-from tercet.serve.service import InputOptions, Service
+from tercet.serve.service import TOKENIZERS, InputOptions, Service
 from tercet.specs import TaskSpec
 
 router = APIRouter(tags=["text-embeddings-inference"])
@@ -146,7 +146,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         "max_batch_requests": None,
         "max_client_batch_size": limits.inputs,
         "auto_truncate": limits.long_inputs == "truncate",
-        "tokenization_workers": 1,
+        "tokenization_workers": TOKENIZERS,
         "version": tercet.__version__,
         "tercet": {
             "width": model.width,

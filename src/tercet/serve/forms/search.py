@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -11,15 +12,24 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
 from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, rerank_pairs, reranked
-from tercet.serve.exchange import answer, body_of, input_options, read, responses, service_of
+from tercet.serve.exchange import body_of, input_options, read, responses, service_of, to_answer
 from tercet.serve.fields import Body, TextOrTexts, Truncate, Whole
 from tercet.serve.refusal import RefusalError
+from tercet.serve.service import InputOptions, Service
+from tercet.specs import Floats
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
     from tercet.search.index import Index
 
 router = APIRouter(tags=["search"])
+
+ROWS_PER_INPUT = 10
+"""Rows of an answer, per input that a request may have."""
+ROWS_AT_ONCE = 1024
+"""Rows that are found and written before the next ones, so that no answer grows unseen."""
+ANSWER_SHARE = 8
+"""Bytes of an answer, per byte that a request may have."""
 
 
 class SearchBody(Body):
@@ -74,22 +84,74 @@ async def search(request: Request) -> Response:
         raise RefusalError(422, CANNOT_RERANK, field="rerank")
     service.check_count(len(queries), "query")
     service.check_count(len(queries) * body.rerank, "rerank")
+    count = max(body.top, body.rerank)
+    _check_rows(len(queries), count, most=ROWS_PER_INPUT * service.limits.inputs)
     options = input_options(request, "query", body.truncate)
     vectors = await service.vectors(await service.pieces(queries), options)
-    count = max(body.top, body.rerank)
-    try:
-        hits = await asyncio.to_thread(index.nearest, vectors, top=count, where=body.where)
-    except ArgumentError as error:
-        raise RefusalError(422, str(error), field="where") from error
-    pairs = rerank_pairs(queries, hits, body.rerank)
-    if pairs and task is not None:
-        columns = [await service.pieces(side) for side in zip(*pairs, strict=True)]
-        # The client cannot shorten the texts of the index.
-        options = replace(options, truncate=True)
-        predicted = await service.predictions(task, "cross", columns, options)
-        scores = pair_scores(service.model.tasks[task], predicted)
-        hits = reranked(hits, scores.tolist(), body.rerank)
-    return answer({"results": [[_row(hit) for hit in ranked[: body.top]] for ranked in hits]})
+    # The client cannot shorten the texts of the index.
+    search = Search(service, index, body, count, replace(options, truncate=True))
+    left = ANSWER_SHARE * service.limits.body
+    parts: list[bytes] = []
+    group = max(ROWS_AT_ONCE // count, 1)
+    for start in range(0, len(queries), group):
+        chosen = slice(start, start + group)
+        hits = await search.nearest(queries[chosen], vectors[chosen])
+        parts.append(await asyncio.to_thread(_write, [ranked[: body.top] for ranked in hits]))
+        left -= len(parts[-1])
+        if left < 0:
+            raise RefusalError(
+                413,
+                f"The answer is longer than {ANSWER_SHARE * service.limits.body} bytes; lower "
+                "`top`, or send fewer queries per request.",
+                field="top",
+            )
+    return Response(b'{"results":[' + b",".join(parts) + b"]}", media_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One request to an index.
+
+    count: rows that are found for each query
+    """
+
+    service: Service
+    index: Index
+    body: SearchBody
+    count: int
+    options: InputOptions
+
+    async def nearest(self, queries: list[str], vectors: Floats) -> list[list[Hit]]:
+        """The nearest rows of each query, reranked if that is asked for."""
+        where, rerank = self.body.where, self.body.rerank
+        find = partial(self.index.nearest, vectors, top=self.count, where=where)
+        try:
+            hits = await asyncio.to_thread(find)
+        except ArgumentError as error:
+            raise RefusalError(422, str(error), field="where") from error
+        pairs = rerank_pairs(queries, hits, rerank)
+        task = ranking_task(self.service.model, mode="cross")
+        if not pairs or task is None:
+            return hits
+        columns = [await self.service.pieces(side) for side in zip(*pairs, strict=True)]
+        predicted = await self.service.predictions(task, "cross", columns, self.options)
+        scores = pair_scores(self.service.model.tasks[task], predicted)
+        return reranked(hits, scores.tolist(), rerank)
+
+
+def _check_rows(queries: int, count: int, *, most: int) -> None:
+    if queries * count > most:
+        raise RefusalError(
+            413,
+            f"{queries} queries with {count} rows each are {queries * count} rows; an answer may "
+            f"have {most}: lower `top`, or send fewer queries per request.",
+            field="top",
+        )
+
+
+def _write(hits: list[list[Hit]]) -> bytes:
+    """The results of some queries as JSON, without the brackets of their list."""
+    return to_answer([[_row(hit) for hit in ranked] for ranked in hits])[1:-1]
 
 
 def about(index: Index | None) -> dict[str, Any] | None:

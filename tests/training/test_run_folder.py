@@ -1,0 +1,140 @@
+"""A run folder belongs to one run on one set of rows, and to one process at a time."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tercet.errors import TercetError
+from tercet.recipe import Recipe
+from tercet.training.listener import Silent
+from tercet.training.run import train_recipe
+from tercet.training.run_folder import RunFolder
+
+
+@pytest.fixture
+def data(sample_data: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sample_data, tmp_path / "data"))
+
+
+@pytest.fixture
+def recipe(tiny_encoder: Path) -> Recipe:
+    tree = {
+        "name": "small",
+        "summary": "A recipe of the tests",
+        "encoder": {"name": str(tiny_encoder), "max_tokens": 24},
+        "tasks": {
+            "sentiment": {
+                "data": {"layout": "cs224n-sst", "limit": 24},
+                "labels": ["0", "1", "2", "3", "4"],
+                "single": {"head": {"kind": "mlp"}, "objective": {"kind": "cross-entropy"}},
+            }
+        },
+        "stages": [{"steps": 4, "batch": 6}],
+        "checkpoint": {"every": 2, "keep": 5},
+    }
+    return Recipe.from_tree(tree, where="small")
+
+
+@pytest.fixture
+def train(
+    recipe: Recipe, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+
+    def run(**options: Any) -> Path:
+        out = tmp_path / "run"
+        train_recipe(recipe, data=data, out=out, device="cpu", listener=Silent(), **options)
+        return out
+
+    return run
+
+
+def undo(run: Path) -> None:
+    """Take a finished run back to its first checkpoint."""
+    shutil.rmtree(run / "model")
+    (run / "summary.json").unlink()
+    shutil.rmtree(run / "checkpoints" / "step-00000004")
+
+
+def test_a_run_does_not_resume_on_other_rows_unless_told(
+    train: Callable[..., Path], data: Path
+) -> None:
+    run = train()
+    undo(run)
+    file = data / "ids-sst-train.csv"
+    content = file.read_text("utf-8")
+    lines = content.splitlines(keepends=True)
+    for changed in (content.replace(" the ", " these "), "".join([lines[0], *lines[2:]])):
+        assert changed != content
+        file.write_text(changed, "utf-8")
+        with pytest.raises(TercetError, match="rows of sentiment train have changed"):
+            train(resume=True)
+    train(resume=True, changed_data=True)
+    undo(run)
+    train(resume=True)  # the rows are now known
+    assert (run / "summary.json").is_file()
+
+
+def test_damaged_metrics_stop_a_run_before_it_trains(train: Callable[..., Path]) -> None:
+    run = train()
+    undo(run)
+    file = run / "metrics.jsonl"
+    whole = file.read_bytes()
+    for damaged in (b"\0" * 20 + whole[20:], b"[]\n" + whole[3:], whole[:30], b""):
+        file.write_bytes(damaged)
+        with pytest.raises(TercetError, match=r"metrics.jsonl line 1: is damaged"):
+            train(resume=True)
+        assert not (run / "checkpoints" / "step-00000004").exists()
+    file.write_bytes(whole)
+    train(resume=True)
+    assert file.read_bytes() == whole
+
+
+def hold(path: Path, recipe: Recipe, ready: Any, end: Any) -> None:
+    with RunFolder(path, recipe).locked(resume=False):
+        ready.set()
+        end.wait(60)
+
+
+def test_two_processes_do_not_train_in_one_folder(
+    train: Callable[..., Path], recipe: Recipe, tmp_path: Path
+) -> None:
+    context = multiprocessing.get_context("fork")
+    ready, end = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(tmp_path / "run", recipe, ready, end))
+    other.start()
+    try:
+        assert ready.wait(60)
+        for resume in (False, True):
+            with pytest.raises(TercetError, match="another process trains in this folder"):
+                train(resume=resume)
+    finally:
+        other.kill()
+        other.join()
+    # The lock of a process that was killed holds nobody up.
+    run = train()
+    assert not (run / ".lock").exists()
+    assert set(json.loads((run / "inputs.json").read_text())) == {
+        "encoder",
+        "sentiment train",
+        "sentiment dev",
+    }
+
+
+def test_a_run_that_came_second_does_not_start_over_the_first(
+    train: Callable[..., Path], recipe: Recipe
+) -> None:
+    """Although the folder was empty when it looked first."""
+    run = train()
+    with (
+        pytest.raises(TercetError, match="already holds files"),
+        RunFolder(run, recipe).locked(resume=False),
+    ):
+        pytest.fail("entered")
