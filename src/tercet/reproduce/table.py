@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -13,11 +13,15 @@ from scipy import stats
 
 from tercet.files import read_json_object, write_json, write_text
 from tercet.recipe import Recipe, find_bundled
-from tercet.reproduce.runs import Outcome
+from tercet.reproduce.facts import reading_changes
+from tercet.reproduce.runs import Outcome, with_earlier
 
 TASKS = {"sentiment": "SST", "paraphrase": "paraphrase", "similarity": "STS"}
 _OTHER_DATA = {"cs224n-cfimdb": "CFIMDB's reviews, not SST"}
 _NORMAL = 1.959964
+_SHOWN = 3  # changed keys of an older reading
+OLDER = "older"
+"""The folder of runs whose recipe has been corrected since, in which they lie as in `out`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,21 @@ class Measured:
 class ExperimentRow:
     """One recipe: published and measured metrics, and why seeds failed.
 
-    remarks: where its data are not those that a column is named after
+    published_train, published_test: on other rows than dev, where the report gives them
+    kept: whether the weights of the best epoch on dev or of the last one are scored
+    commits: of the code that the seeds were trained with
+    remarks: where its data are not those that a column is named after, or its recipe is older
     """
 
     name: str
     report: str | None
     summary: str
     published: Mapping[str, float]
+    published_train: Mapping[str, float]
+    published_test: Mapping[str, float]
     measured: Mapping[str, Measured]
+    kept: str
+    commits: list[str]
     remarks: list[str]
     failures: list[str]
 
@@ -71,7 +82,11 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
         report=recipe.report,
         summary=recipe.summary,
         published=recipe.published or {},
+        published_train=recipe.published_train or {},
+        published_test=recipe.published_test or {},
         measured=measured,
+        kept=recipe.evaluation_of(recipe.stages[-1]).keep,
+        commits=sorted({_commit(summary) for summary in summaries}),
         remarks=_remarks(recipe),
         failures=[
             f"seed {outcome.experiment.seed}: {outcome.reason}"
@@ -79,6 +94,30 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
             if outcome.reason is not None
         ],
     )
+
+
+def _commit(summary: Mapping[str, Any]) -> str:
+    return str(summary.get("made_with", {}).get("commit", "unknown"))
+
+
+def older_rows(out: Path) -> list[ExperimentRow]:
+    """Rows of runs that were trained before their recipe was corrected; each says what differs."""
+    folder = out / OLDER
+    outcomes = with_earlier([], folder)
+    recipes = {
+        outcome.experiment.name: Recipe.load(outcome.experiment.folder(folder) / "recipe.toml")
+        for outcome in outcomes
+    }
+    return [
+        replace(row, remarks=[*row.remarks, _older_remark(row.name, recipes[row.name])])
+        for row in build_rows(outcomes, folder)
+    ]
+
+
+def _older_remark(name: str, recipe: Recipe) -> str:
+    changes = reading_changes(name, recipe)
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return f"older recipe: {', '.join(changes[:_SHOWN])}{more}"
 
 
 def _remarks(recipe: Recipe) -> list[str]:
@@ -121,19 +160,62 @@ def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, flo
 
 def write_table(rows: Sequence[ExperimentRow], out: Path, *, facts: Mapping[str, str]) -> None:
     """Write table.md and table.json; `facts` say how the results were made."""
+    older = older_rows(out)
     content = {"facts": dict(facts), "rows": [asdict(row) for row in rows]}
+    content |= {"older": [asdict(row) for row in older]} if older else {}
     write_json(out / "table.json", content)
-    write_text(out / "table.md", to_markdown(rows, facts=facts))
+    write_text(out / "table.md", to_markdown(rows, facts=facts, older=older))
 
 
-def to_markdown(rows: Sequence[ExperimentRow], *, facts: Mapping[str, str]) -> str:
-    heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
-    heads += ["mean pub.", "mean ours", "seeds", "note"]
+def to_markdown(
+    rows: Sequence[ExperimentRow],
+    *,
+    facts: Mapping[str, str],
+    older: Sequence[ExperimentRow] = (),
+) -> str:
+    """The page of a table; `older`: rows of runs whose recipe has been corrected since."""
     lines = ["# Published against measured, on dev", ""]
     lines += [f"- {name}: {fact}" for name, fact in facts.items()]
-    lines += ["", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    lines += ["", *_on_dev(rows)]
+    if older:
+        lines += ["", "## Trained before their recipe was corrected", ""]
+        lines += ["Not comparable with the published scores beside which they stood:", ""]
+        lines += _on_dev([replace(row, published={}) for row in older])
+    lines += _elsewhere(rows)
     return "\n".join(lines) + "\n"
+
+
+def _on_dev(rows: Sequence[ExperimentRow]) -> list[str]:
+    heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
+    heads += ["mean pub.", "mean ours", "seeds", "kept", "commit", "note"]
+    return _table(heads, map(_cells, rows))
+
+
+def _elsewhere(rows: Sequence[ExperimentRow]) -> list[str]:
+    """Tables of what the reports give on training and test rows."""
+    lines: list[str] = []
+    tables = {
+        "training": [(row.name, row.published_train) for row in rows],
+        "test": [(row.name, row.published_test) for row in rows],
+    }
+    for split, every in tables.items():
+        given = [(name, scores) for name, scores in every if scores]
+        if not given:
+            continue
+        lines += ["", f"## Published on {split} rows", ""]
+        if split == "test":
+            lines += ["The labels of these rows are not public, so there is nothing of ours.", ""]
+        cells = ([name, *(_number(scores.get(task)) for task in TASKS)] for name, scores in given)
+        lines += _table(["recipe", *TASKS.values()], cells)
+    return lines
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+        *("| " + " | ".join(cells) + " |" for cells in rows),
+    ]
 
 
 def _cells(row: ExperimentRow) -> list[str]:
@@ -144,7 +226,7 @@ def _cells(row: ExperimentRow) -> list[str]:
     cells += [_number(_overall(row.published)), _number(_overall(means))]
     seeds = max((len(measured.values) for measured in row.measured.values()), default=0)
     note = "; ".join([*row.remarks, *row.failures]).replace("|", "\\|")
-    return [*cells, str(seeds), note]
+    return [*cells, str(seeds), row.kept, ", ".join(row.commits), note]
 
 
 def _overall(figures: Mapping[str, float]) -> float | None:

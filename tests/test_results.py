@@ -1,0 +1,79 @@
+"""results/: pages are what their command renders from the records beside them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tercet.data.examples import read_examples
+from tercet.recipe import Recipe, bundled, find_bundled
+from tercet.reproduce.facts import reading_changes
+from tercet.reproduce.methods import methods
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+
+
+def test_pages_are_what_the_command_renders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from render_results import render
+
+    copy = tmp_path / "results"
+    shutil.copytree(RESULTS, copy)
+    render(copy)
+    files = [path.relative_to(RESULTS) for path in RESULTS.rglob("*") if path.is_file()]
+    assert {path.relative_to(copy) for path in copy.rglob("*") if path.is_file()} == set(files)
+    stale = [
+        str(file) for file in files if (copy / file).read_bytes() != (RESULTS / file).read_bytes()
+    ]
+    assert stale == [], "run `make results`"
+    sys.modules.pop("render_results")
+
+
+def test_every_recipe_of_a_report_quotes_it() -> None:
+    found = {method.recipe: method for method in methods()}
+    reports = {recipe.name: recipe.parse() for recipe in bundled()}
+    assert found.keys() == {name for name, recipe in reports.items() if recipe.report}
+    page = (RESULTS / "reproduction" / "methods.md").read_text("utf-8")
+    for name, method in found.items():
+        assert method.quotes, name
+        assert f"| {name} |" in page
+        layouts = {task.data.layout for task in reports[name].tasks.values()}
+        sized = {"cs224n-quora", "nli-pairs", "nli-triples", "sentences"} & layouts
+        assert bool(sized) == bool(method.sizes), name
+
+
+@pytest.mark.parametrize(
+    ("recipe", "task", "rows"),
+    [
+        ("sbert/exp1", "paraphrase", "68,317"),
+        ("bertology/nli-regression-union", "nli", "277,788"),
+        ("bertology/nli-regression", "snli", "72,906"),
+        ("bertology/nli-regression", "mnli", "54,134"),
+        ("bertology/nli-triplet", "snli", "15,266"),
+        ("bertology/nli-triplet", "mnli", "4,351"),
+        ("robust/exp15", "nli", "15,266"),
+        ("simcse/supervised", "contrast", "58,814"),
+        ("simcse/unsupervised", "contrast", "298,040"),
+    ],
+)
+def test_headers_give_the_sizes_of_the_data(
+    recipe: str, task: str, rows: str, real_data: Path
+) -> None:
+    examples = read_examples(find_bundled(recipe).parse().tasks[task], "train", real_data)
+    assert f"{len(examples) + len(examples.skipped):,}" == rows
+    assert any(method.recipe == recipe and f"{rows} " in method.sizes for method in methods())
+
+
+def test_no_run_stands_beside_a_recipe_that_it_was_not_trained_with() -> None:
+    records = [path for path in RESULTS.rglob("recipe.toml") if "older" not in path.parts]
+    assert records
+    for record in records:
+        recipe = Recipe.load(record)
+        assert recipe.name == "/".join(record.parts[-4:-2])
+        assert reading_changes(recipe.name, recipe) == [], record
