@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tercet.cli.app import main
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
+from tercet.recipe import bundled
+from tercet.reproduce.runs import Outcome
 
 
 def test_experiments_run_resume_and_fail_alone(
@@ -55,3 +58,28 @@ def test_experiments_run_resume_and_fail_alone(
     later = json.loads((out / "table.json").read_text())["rows"]
     assert [row["name"] for row in later] == [names[0], "siamese/sts-l1", names[1]]
     assert [later[0], later[2]] == rows
+
+
+def test_all_experiments_with_one_encoder_are_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[list[str], list[str]]] = []
+
+    def note(names: list[str], **options: Any) -> list[Outcome]:
+        calls.append((names, options["changes"]))
+        return []
+
+    monkeypatch.setattr("tercet.reproduce.runs.run_all", note)
+    arguments = ["reproduce", "--all", "--encoder", "bert-base-uncased", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["tercet", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    (names, changes) = calls[0]
+    reports = [recipe.name for recipe in bundled() if recipe.parse().report is not None]
+    assert names == reports
+    assert changes == ["encoder.name=bert-base-uncased"]
+    monkeypatch.setattr(sys, "argv", ["tercet", *arguments, "simcse"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
