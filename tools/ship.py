@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from tercet.folders.seen_file import SEEN_FILE
 from tercet.model import SHIPPED_FOLDER, load
 from tercet.nn.folder import save_tensors
 
@@ -28,7 +29,8 @@ def main() -> None:
     load(run, device="cpu").save(folder)
     card = folder / "README.md"
     card.write_text(f"{card.read_text('utf-8')}\n{CARD.read_text('utf-8')}", "utf-8")
-    sizes = [halve(file) for file in sorted(folder.rglob("*.safetensors"))]
+    weights = [file for file in sorted(folder.rglob("*.safetensors")) if file.name != SEEN_FILE]
+    sizes = [halve(file) for file in weights]
     if sum(sizes) > MAX_BYTES:
         raise SystemExit(f"{folder}: {sum(sizes):,} bytes of weights; the limit is {MAX_BYTES:,}.")
     print(f"{folder}: {sum(sizes):,} bytes of weights")

@@ -51,6 +51,9 @@ class Recipe(Spec):
     encoder: EncoderSpec
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
     stages: Annotated[list[StageSpec], Field(min_length=1)]
+    record_rows: bool = False
+    """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
+    rows that the model has seen. Anyone who has a row can find out whether it was among them."""
     evaluation: EvaluationSpec = EvaluationSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
 

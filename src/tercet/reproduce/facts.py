@@ -52,11 +52,16 @@ def reading_changes(name: str, recipe: Recipe) -> list[str]:
 def _changes(experiment: Experiment, recipe: Recipe) -> set[str]:
     """`a.b=c` for every key in which the recipe of a run differs from the package's.
 
-    Seed, encoder and folders of teachers are left out.
+    Seed, encoder, folders of teachers and whether rows are recorded are left out.
     """
     ours, theirs = _plain(experiment.name), dict(_flat(recipe))
     teachers = [key.removesuffix(".recipe") for key in ours if key.endswith("teacher.recipe")]
-    left_out = {"seed", "encoder.name", *(f"{teacher}.folder" for teacher in teachers)}
+    left_out = {
+        "seed",
+        "encoder.name",
+        "record_rows",
+        *(f"{teacher}.folder" for teacher in teachers),
+    }
     keys = (ours.keys() | theirs.keys()) - left_out
     changed = {key for key in keys if ours.get(key) != theirs.get(key)}
     return {f"{key}={theirs.get(key, 'unset')}" for key in changed}

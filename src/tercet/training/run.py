@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tercet.data.found import with_found_labels
+from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluation.scaling import with_scalings
@@ -210,6 +211,7 @@ class Run:
             self.folder.model,
             Parts(prepared.network, prepared.tokenizer, info),
             types=finished.types if finished is not None else {},
+            sketch=_joined(prepared.sketch, finished.sketch if finished is not None else None),
         )
         summary = {
             "steps": position.total,
@@ -223,6 +225,11 @@ class Run:
         self.listener.say(f"The model is the one after step {step} of {position.total}.")
         self.world.wait()
         return RunResult(self.folder.model, metrics)
+
+
+def _joined(*sketches: Sketch | None) -> Sketch | None:
+    parts = [part for sketch in sketches if sketch is not None for part in sketch.parts]
+    return Sketch(tuple(parts)) if parts else None
 
 
 def _describe_start(start: Checkpoint | None) -> str:

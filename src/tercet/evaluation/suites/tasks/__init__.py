@@ -11,6 +11,7 @@ import numpy as np
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
 from tercet.data.files import unit_of
+from tercet.data.labels import Labels
 from tercet.data.layouts import has_dev
 from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
@@ -18,6 +19,7 @@ from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import Answers, RowPlaces
 from tercet.evaluation.bootstrap import estimates
 from tercet.evaluation.calibration import class_probabilities, measure_calibration
+from tercet.evaluation.contamination import Contamination
 from tercet.evaluation.metrics import Estimate, Values
 from tercet.evaluation.scaling import judged_rows
 from tercet.evaluation.scoring import measured, metrics_of, overall_of
@@ -26,7 +28,7 @@ from tercet.evaluation.suites.tasks.charts import task_charts
 from tercet.evaluation.suites.tasks.details import class_table, confusion, mistake_rows
 from tercet.evaluation.suites.tasks.findings import task_findings
 from tercet.folders.model_card import Metrics
-from tercet.specs import Mode, TaskSpec
+from tercet.specs import Floats, Mode, TaskSpec
 
 SEED = 11711
 
@@ -38,6 +40,7 @@ class TaskResult:
     skipped: list[BadRow]
     files: list[str]
     modes: dict[Mode, Answers]
+    contamination: Contamination | None = None
 
     @property
     def best(self) -> Answers:
@@ -56,6 +59,7 @@ class TaskResult:
                 {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
                 for row in self.skipped
             ],
+            "seen": None if self.contamination is None else self.contamination.to_json(),
             "metric": self.best.metric,
             "classes": self.best.classes,
             "modes": {mode: answers.to_json() for mode, answers in self.modes.items()},
@@ -96,7 +100,12 @@ class TasksResult(SuiteResult):
             for name, task in self.tasks.items()
             if task.skipped
         ]
-        return skipped + [
+        seen = [
+            f"{name}: {task.contamination.describe()}"
+            for name, task in self.tasks.items()
+            if task.contamination is not None
+        ]
+        return [*skipped, *seen] + [
             f"{name}: has no dev rows, so it is not measured." for name in self.without_dev
         ]
 
@@ -115,7 +124,8 @@ class TasksResult(SuiteResult):
         return findings
 
     def tables(self) -> list[show.Table]:
-        return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
+        tables = self._metrics_table(), self._unseen_table(), self._calibration_table()
+        return [table for table in tables if table.rows]
 
     def sections(self, suite: type[Suite]) -> list[show.Section]:
         if not self.tasks:
@@ -162,6 +172,28 @@ class TasksResult(SuiteResult):
         return show.Table(
             caption="Every metric of every mode; * marks the main metric of a task",
             columns=["Task", "Metric", "Value", show.INTERVAL, "Mode", "Rows"],
+            rows=rows,
+        )
+
+    def _unseen_table(self) -> show.Table:
+        """Of tasks some of whose rows were trained on."""
+        rows = []
+        for name, mode, answers in self._answers():
+            found = self.tasks[name].contamination
+            if found is None or answers.unseen is None or found.fresh.all():
+                continue
+            for metric, value in answers.unseen.items():
+                cells = [
+                    show.Cell(name),
+                    show.Cell(metric),
+                    show.number(answers.metrics[metric].value),
+                ]
+                rows.append(
+                    [*cells, *show.estimate_cells(value), show.Cell(mode), show.count(found.rows)]
+                )
+        return show.Table(
+            caption="Without rows that the model was trained on, or that these imply",
+            columns=["Task", "Metric", "All rows", "Unseen rows", show.INTERVAL, "Mode", "Rows"],
             rows=rows,
         )
 
@@ -235,6 +267,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
     places = _places(spec, examples, len(labels))
+    found = Contamination.of(context.model, texts)
     scalings = (context.model.info.scalings or {}).get(name, {})
     thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
@@ -249,11 +282,12 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             if scaling is not None:
                 rows = np.intersect1d(rows, judged_rows(spec, len(examples)))
             calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
+        metrics = estimates(metrics_of(spec, labels, values), labels, values, SEED)
         modes[mode] = Answers(
             task=name,
             mode=mode,
             metric=spec.chosen_metric,
-            metrics=estimates(metrics_of(spec, labels, values), labels, values, SEED),
+            metrics=metrics,
             classes=spec.labels,
             labels=labels,
             predictions=np.asarray(
@@ -265,8 +299,26 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             calibration=calibration,
             range=spec.range,
             places=places,
+            unseen=None if found is None else _unseen(found, spec, metrics, labels, values),
         )
-    return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
+    files = [path.name for path in examples.files]
+    return TaskResult(list(examples.skipped), files, modes, found)
+
+
+def _unseen(
+    found: Contamination,
+    spec: TaskSpec,
+    metrics: dict[str, Estimate],
+    labels: Labels,
+    values: Floats,
+) -> dict[str, Estimate]:
+    """The metrics of the rows that were not trained on."""
+
+    def again() -> dict[str, Estimate]:
+        own, predicted = labels[found.fresh], values[found.fresh]
+        return estimates(metrics_of(spec, own, predicted), own, predicted, SEED)
+
+    return found.measure(metrics, again)
 
 
 def _places(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
