@@ -30,7 +30,7 @@ def test_experiments_run_resume_and_fail_alone(
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
 
     def reproduce(names: list[str]) -> None:
-        arguments = ["tercet", "reproduce", *names, *options, *changes]
+        arguments = ["tercet", "reproduce", *names, *options, *changes, "--train-scores"]
         monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
         with pytest.raises(SystemExit) as end:
             main()
@@ -50,6 +50,7 @@ def test_experiments_run_resume_and_fail_alone(
     assert rows[1]["published"] == {"similarity": 0.62}
     assert len(rows[1]["measured"]["similarity"]["values"]) == 1
     assert (out / "figure.svg").is_file()
+    assert -1.0 <= rows[1]["measured_train"]["similarity"] <= 1.0
     # The second call found the first one's run finished.
     log = out / "logs" / "siamese" / "sts-mse" / "seed-11711.txt"
     assert "is finished" in log.read_text()

@@ -8,7 +8,7 @@ from tercet.reproduce.table import ExperimentRow, Measured
 
 def row(name: str, **fields) -> ExperimentRow:
     values = {"report": None, "summary": "", "published": {}, "measured": {}, "kept": "best"}
-    others = {"published_train": {}, "published_test": {}, "commits": []}
+    others = {"published_train": {}, "published_test": {}, "measured_train": {}, "commits": []}
     return ExperimentRow(name=name, remarks=[], failures=[], **(values | others | fields))
 
 

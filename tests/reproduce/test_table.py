@@ -20,6 +20,7 @@ from tercet.reproduce.table import (
     to_markdown,
     write_table,
 )
+from tercet.reproduce.train_scores import TRAIN_FILE
 
 
 def leave(out: Path, name: str, seed: int, dev: dict[str, Any]) -> Outcome:
@@ -114,12 +115,15 @@ def test_files_are_written(tmp_path: Path) -> None:
 
 def test_scores_on_other_rows_are_shown_apart(tmp_path: Path) -> None:
     names = ["sbert/exp1", "siamese/sts-mse"]
-    rows = build_rows([leave(tmp_path, name, 1, dev(0.4, 0.7, 0.8)) for name in names], tmp_path)
+    outcomes = [leave(tmp_path, name, 1, dev(0.4, 0.7, 0.8)) for name in names]
+    scores = {"sentiment": {"single": {"accuracy": 0.9}}}
+    (outcomes[0].experiment.folder(tmp_path) / TRAIN_FILE).write_text(json.dumps(scores), "utf-8")
+    rows = build_rows(outcomes, tmp_path)
     page = to_markdown(rows, facts={})
-    on_dev, on_train, on_test = re.split(r"\n## Published on .* rows\n", page)
+    on_dev, on_train, on_test = re.split(r"\n## .* rows\n", page)
     assert "| sbert/exp1 | 0.490 | 0.400" in on_dev
-    assert "| sbert/exp1 | 1.000 | 0.990 | 0.991 |" in on_train
-    assert "| siamese/sts-mse |  |  | 0.780 |" in on_train
+    assert "| sbert/exp1 | 1.000 | 0.900 | 0.990 |  | 0.991 |  |" in on_train
+    assert "| siamese/sts-mse |  |  |  |  | 0.780 |  |" in on_train
     assert "| sbert/exp1 | 0.508 | 0.785 | 0.569 |" in on_test
     assert "siamese" not in on_test
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
+    from tercet.data.layouts import Split
     from tercet.evaluation.evaluation import Evaluation
     from tercet.report.report import Report
 
@@ -69,6 +70,10 @@ def evaluate(
             min=1, help="Use at most this many rows per task and set; some suites use all."
         ),
     ] = None,
+    split: Annotated[
+        Literal["dev", "train"],
+        typer.Option(help="train: score the tasks on their training rows (suite tasks only)."),
+    ] = "dev",
     plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
@@ -98,7 +103,7 @@ def evaluate(
     for option, file in files.items():
         if file is not None and not file.parent.is_dir():
             raise TercetError(f"{option} {file}: its folder does not exist.")
-    evaluations = _measure(models or [None], data, suites, rows)
+    evaluations = _measure(models or [None], data, suites, rows, split)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
@@ -114,7 +119,11 @@ def _suites(names: Sequence[str]) -> list[str]:
 
 
 def _measure(
-    sources: Sequence[str | None], data: Path, suites: list[str], rows: int | None
+    sources: Sequence[str | None],
+    data: Path,
+    suites: list[str],
+    rows: int | None,
+    split: Split,
 ) -> list[Evaluation]:
     from tercet.evaluation.evaluation import evaluate
     from tercet.model import load
@@ -130,9 +139,13 @@ def _measure(
             def phases(what: str, shown: Progress = shown) -> Iterator[Progress]:
                 yield lambda done, total=None, *, note="": shown(done, total, note=what)
 
-            evaluations.append(
-                evaluate(model, data, suites=suites, rows=rows, compared=loaded, phases=phases)
-            )
+            options: dict[str, Any] = {
+                "suites": suites,
+                "rows": rows,
+                "split": split,
+                "compared": loaded,
+            }
+            evaluations.append(evaluate(model, data, **options, phases=phases))
     return evaluations
 
 

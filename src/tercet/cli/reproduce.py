@@ -38,6 +38,10 @@ def reproduce(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the recipes' teachers first.")
     ] = False,
+    train_scores: Annotated[
+        bool,
+        typer.Option("--train-scores", help="Also score training rows, where the report does."),
+    ] = False,
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a key of all recipes."),
@@ -78,6 +82,7 @@ def reproduce(
         jobs=jobs,
         changes=own,
         from_scratch=from_scratch,
+        train_scores=train_scores,
         report=report,
     )
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")

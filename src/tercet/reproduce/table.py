@@ -11,10 +11,12 @@ from typing import Any
 
 from scipy import stats
 
+from tercet.evaluation.scoring import best_mode
 from tercet.files import read_json_object, write_json, write_text
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.facts import reading_changes
 from tercet.reproduce.runs import Outcome, with_earlier
+from tercet.reproduce.train_scores import TRAIN_FILE
 
 TASKS = {"sentiment": "SST", "paraphrase": "paraphrase", "similarity": "STS"}
 _OTHER_DATA = {"cs224n-cfimdb": "CFIMDB's reviews, not SST"}
@@ -43,6 +45,7 @@ class ExperimentRow:
     """One recipe: published and measured metrics, and why seeds failed.
 
     published_train, published_test: on other rows than dev, where the report gives them
+    measured_train: the mean over the seeds that were scored on training rows
     kept: whether the weights of the best epoch on dev or of the last one are scored
     commits: of the code that the seeds were trained with
     remarks: where its data are not those that a column is named after, or its recipe is older
@@ -55,6 +58,7 @@ class ExperimentRow:
     published_train: Mapping[str, float]
     published_test: Mapping[str, float]
     measured: Mapping[str, Measured]
+    measured_train: Mapping[str, float]
     kept: str
     commits: list[str]
     remarks: list[str]
@@ -85,6 +89,7 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
         published_train=recipe.published_train or {},
         published_test=recipe.published_test or {},
         measured=measured,
+        measured_train=_on_train(recipe, done),
         kept=recipe.evaluation_of(recipe.stages[-1]).keep,
         commits=sorted({_commit(summary) for summary in summaries}),
         remarks=_remarks(recipe),
@@ -94,6 +99,17 @@ def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:
             if outcome.reason is not None
         ],
     )
+
+
+def _on_train(recipe: Recipe, runs: Sequence[Path]) -> dict[str, float]:
+    """The main metric of each task on training rows, of the runs that have it."""
+    files = [run / TRAIN_FILE for run in runs]
+    scores = [read_json_object(file) for file in files if file.is_file()]
+    found: dict[str, float] = {}
+    for task in (task for task in TASKS if scores and task in scores[0]):
+        mode, metric = best_mode(recipe.tasks[task]), recipe.tasks[task].chosen_metric
+        found[task] = fmean(score[task][mode][metric] or 0.0 for score in scores)
+    return found
 
 
 def _commit(summary: Mapping[str, Any]) -> str:
@@ -127,7 +143,7 @@ def _remarks(recipe: Recipe) -> list[str]:
 
 def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) -> Measured:
     spec = recipe.tasks[task]
-    mode = next(mode for mode, block in spec.modes.items() if block.predicts)
+    mode = best_mode(spec)
     metric = spec.chosen_metric
     # An undefined metric counts as 0: a model that predicts a constant knows nothing.
     values = [summary["dev"][task][mode][metric] or 0.0 for summary in summaries]
@@ -194,20 +210,25 @@ def _on_dev(rows: Sequence[ExperimentRow]) -> list[str]:
 def _elsewhere(rows: Sequence[ExperimentRow]) -> list[str]:
     """Tables of what the reports give on training and test rows."""
     lines: list[str] = []
-    tables = {
-        "training": [(row.name, row.published_train) for row in rows],
-        "test": [(row.name, row.published_test) for row in rows],
-    }
-    for split, every in tables.items():
-        given = [(name, scores) for name, scores in every if scores]
-        if not given:
-            continue
-        lines += ["", f"## Published on {split} rows", ""]
-        if split == "test":
-            lines += ["The labels of these rows are not public, so there is nothing of ours.", ""]
-        cells = ([name, *(_number(scores.get(task)) for task in TASKS)] for name, scores in given)
+    if trained := [row for row in rows if row.published_train or row.measured_train]:
+        lines += ["", "## On training rows", ""]
+        heads = [f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours")]
+        lines += _table(["recipe", *heads], map(_train_cells, trained))
+    if tested := [row for row in rows if row.published_test]:
+        lines += ["", "## Published on test rows", ""]
+        lines += ["The labels of these rows are not public, so there is nothing of ours.", ""]
+        cells = ([row.name, *_by_task(row.published_test)] for row in tested)
         lines += _table(["recipe", *TASKS.values()], cells)
     return lines
+
+
+def _train_cells(row: ExperimentRow) -> list[str]:
+    both = zip(_by_task(row.published_train), _by_task(row.measured_train), strict=True)
+    return [row.name, *(cell for pair in both for cell in pair)]
+
+
+def _by_task(scores: Mapping[str, float]) -> list[str]:
+    return [_number(scores.get(task)) for task in TASKS]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
 from tercet.data.files import unit_of
 from tercet.data.labels import Labels
-from tercet.data.layouts import has_dev
+from tercet.data.layouts import Split, has_dev, split_files
 from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
 from tercet.evaluation import presentation as show
@@ -73,8 +73,9 @@ class TasksResult(SuiteResult):
     tasks: dict[str, TaskResult]
     overall: Values
     missing: list[Missing] = field(default_factory=list)
-    without_dev: list[str] = field(default_factory=list)
-    """Names of tasks that have no dev rows and were not measured."""
+    without_rows: list[str] = field(default_factory=list)
+    """Names of tasks that have no rows of the split and were not measured."""
+    split: Split = "dev"
 
     @property
     def values(self) -> Metrics:
@@ -83,6 +84,7 @@ class TasksResult(SuiteResult):
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "split": self.split,
             "tasks": {name: task.to_json() for name, task in self.tasks.items()},
             "overall": self.overall,
         }
@@ -106,7 +108,8 @@ class TasksResult(SuiteResult):
             if task.contamination is not None
         ]
         return [*skipped, *seen] + [
-            f"{name}: has no dev rows, so it is not measured." for name in self.without_dev
+            f"{name}: has no {self.split} rows, so it is not measured."
+            for name in self.without_rows
         ]
 
     def headlines(self) -> list[show.Headline]:
@@ -232,24 +235,33 @@ class Tasks(Suite):
         predicting = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
         if not predicting:
             raise TercetError("This model has no task to measure; it can only embed.")
-        specs = {name: spec for name, spec in predicting.items() if has_dev(spec.data)}
-        without_dev = [name for name in predicting if name not in specs]
+        specs = {name: spec for name, spec in predicting.items() if _has(spec, context.split)}
+        without_rows = [name for name in predicting if name not in specs]
+        if not specs and context.split == "train":
+            raise TercetError("No task of this model was trained on labelled rows.")
         if not specs:
             raise TercetError(
-                f"Task `{without_dev[0]}` of this model has no dev rows to measure it on; set "
+                f"Task `{without_rows[0]}` of this model has no dev rows to measure it on; set "
                 "`data.dev` in its recipe to files or to a share of the training rows."
             )
         results: dict[str, TaskResult] = {}
         missing: list[Missing] = []
         for name, spec in specs.items():
             with note_missing(missing, self.name, name):
-                examples = read_examples(spec, "dev", context.data)
+                examples = read_examples(spec, context.split, context.data)
                 results[name] = _measure(context, name, spec, examples)
         if missing:
             nothing: Values = {"mean": None, "mean-shifted": None}
-            return TasksResult(results, nothing, missing, without_dev)
+            return TasksResult(results, nothing, missing, without_rows, context.split)
         overall = overall_of(_values(results), specs)
-        return TasksResult(results, overall, without_dev=without_dev)
+        return TasksResult(results, overall, [], without_rows, context.split)
+
+
+def _has(spec: TaskSpec, split: Split) -> bool:
+    """Whether a task has labelled rows of a split."""
+    if split == "dev":
+        return has_dev(spec.data)
+    return spec.learns_labels and bool(split_files(spec.data, split))
 
 
 def _values(tasks: dict[str, TaskResult]) -> Metrics:
@@ -279,7 +291,7 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
         if spec.labels is not None:
             scaling = scalings.get(mode)
             rows = np.arange(len(labels))
-            if scaling is not None:
+            if scaling is not None and context.split == "dev":
                 rows = np.intersect1d(rows, judged_rows(spec, len(examples)))
             calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
         metrics = estimates(metrics_of(spec, labels, values), labels, values, SEED)
