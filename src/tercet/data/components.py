@@ -33,4 +33,5 @@ class Components:
     def connect(self, first: Hashes, second: Hashes) -> NDArray[np.bool_]:
         """Whether the two texts of each pair [n] are in one component."""
         ours, theirs = self.of(first), self.of(second)
-        return (ours == theirs) & (ours >= 0)
+        connected: NDArray[np.bool_] = (ours == theirs) & (ours >= 0)
+        return connected

@@ -99,7 +99,8 @@ class SketchPart:
         ours, theirs = self.texts.places(first), self.texts.places(second)
         if not len(self.groups):
             return np.zeros(len(first), np.bool_)
-        return (ours >= 0) & (theirs >= 0) & (self.groups[ours] == self.groups[theirs])
+        known: Found = (ours >= 0) & (theirs >= 0)
+        return known & (self.groups[ours] == self.groups[theirs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,14 @@ class Sketch:
         columns: of n texts each
         """
         hashes = hash_rows(columns)
-        return np.any([part.seen(hashes) for part in self.parts], axis=0)
+        found: Found = np.any([part.seen(hashes) for part in self.parts], axis=0)
+        return found
 
     def implied(self, first: Sequence[str], second: Sequence[str]) -> Found:
         """Whether known duplicates connect the two texts of each of n pairs."""
         sides = hash_rows([first]), hash_rows([second])
-        return np.any([part.implied(*sides) for part in self.parts], axis=0)
+        found: Found = np.any([part.implied(*sides) for part in self.parts], axis=0)
+        return found
 
     def __add__(self, other: Sketch) -> Sketch:
         return Sketch((*self.parts, *other.parts))

@@ -204,7 +204,7 @@ def to_markdown(
 def _on_dev(rows: Sequence[ExperimentRow]) -> list[str]:
     heads = ["recipe", *(f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours"))]
     heads += ["mean pub.", "mean ours", "seeds", "kept", "commit", "note"]
-    return _table(heads, map(_cells, rows))
+    return markdown_table(heads, map(_cells, rows))
 
 
 def _elsewhere(rows: Sequence[ExperimentRow]) -> list[str]:
@@ -213,12 +213,12 @@ def _elsewhere(rows: Sequence[ExperimentRow]) -> list[str]:
     if trained := [row for row in rows if row.published_train or row.measured_train]:
         lines += ["", "## On training rows", ""]
         heads = [f"{name} {kind}" for name in TASKS.values() for kind in ("pub.", "ours")]
-        lines += _table(["recipe", *heads], map(_train_cells, trained))
+        lines += markdown_table(["recipe", *heads], map(_train_cells, trained))
     if tested := [row for row in rows if row.published_test]:
         lines += ["", "## Published on test rows", ""]
         lines += ["The labels of these rows are not public, so there is nothing of ours.", ""]
         cells = ([row.name, *_by_task(row.published_test)] for row in tested)
-        lines += _table(["recipe", *TASKS.values()], cells)
+        lines += markdown_table(["recipe", *TASKS.values()], cells)
     return lines
 
 
@@ -231,7 +231,7 @@ def _by_task(scores: Mapping[str, float]) -> list[str]:
     return [_number(scores.get(task)) for task in TASKS]
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [
         "| " + " | ".join(heads) + " |",
         "|" + "---|" * len(heads),
