@@ -45,6 +45,7 @@ def render(results: Path) -> None:
     }
     write_text(reproduction / "methods.md", methods_page())
     render_findings(reproduction, tables)
+    render_contamination(results)
 
 
 def render_table(folder: Path) -> list[ExperimentRow]:
@@ -64,16 +65,41 @@ def render_findings(folder: Path, tables: Tables) -> None:
     scores, steps = document["scores"], document["steps"]
     write_text(folder / "forgetting.svg", forgetting.draw(scores, steps=steps))
     encoders = {name: rows for name, rows in tables.items() if not name.startswith(POOLING)}
-    page = (PAGES / "findings.md").read_text("utf-8")
     parts = {
         "contrasts": "\n".join(contrasts_table(encoders)),
         "stages": "\n".join(stages_table(folder, encoders)),
         "forgetting": forgetting.table(scores, steps=steps),
         "pooling": "\n".join(pooling_table(tables, encoders)),
     }
+    write_text(folder / "findings.md", fill("findings.md", parts))
+
+
+def fill(page: str, parts: Mapping[str, str]) -> str:
+    """A page of tools/pages with its {names} replaced."""
+    text = (PAGES / page).read_text("utf-8")
     for name, part in parts.items():
-        page = page.replace(f"{{{name}}}", part)
-    write_text(folder / "findings.md", page)
+        text = text.replace(f"{{{name}}}", part)
+    return text
+
+
+def render_contamination(results: Path) -> None:
+    document = read_json_object(results / "contamination.json")
+    sets = [
+        [name, f"{found['seen']:,}", f"{found['rows']:,}", f"{found['seen'] / found['rows']:.1%}"]
+        for name, found in document["sets"].items()
+    ]
+    quora = document["quora-dev"]
+    kinds = [kind for kind in next(iter(quora.values())) if kind != "rows"]
+    pairs = [
+        [label, f"{found['rows']:,}", *(f"{found[kind]:,}" for kind in kinds)]
+        for label, found in quora.items()
+    ]
+    parts = {
+        **document["made_with"],
+        "sets": "\n".join(markdown_table(["set", "seen", "rows", "share"], sets)),
+        "quora": "\n".join(markdown_table(["pairs", "rows", *kinds], pairs)),
+    }
+    write_text(results / "contamination.md", fill("contamination.md", parts))
 
 
 def stages_table(folder: Path, encoders: Tables) -> list[str]:
