@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from tercet.data.examples import read_examples
+from tercet.files import read_json_object, write_json
+from tercet.folders.model_card import ModelInfo
+from tercet.model import Model
+from tercet.network.network import Network
+from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe, bundled, find_bundled
 from tercet.reproduce.facts import reading_changes
 from tercet.reproduce.methods import methods
+from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -77,3 +83,41 @@ def test_no_run_stands_beside_a_recipe_that_it_was_not_trained_with() -> None:
         recipe = Recipe.load(record)
         assert recipe.name == "/".join(record.parts[-4:-2])
         assert reading_changes(recipe.name, recipe) == [], record
+
+
+def test_analyses_of_trained_runs_are_measured_and_shown(
+    tiny_encoder: Path, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import analyse_reports
+    import render_results
+
+    for name in ("sbert/exp1", "robust/exp14", "simcse/supervised"):
+        run = tmp_path / "runs" / name / "seed-11711"
+        run.mkdir(parents=True)
+        write_json(run / "summary.json", {"made_with": {"commit": "abc"}})
+        save_untrained(find_bundled(name).parse(), tiny_encoder, run / "model")
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(sample_data)])
+    analyse_reports.main()
+    document = read_json_object(tmp_path / "analyses.json")
+    counts = document["confusion"]["sbert/exp1"]["sentiment"]["counts"]
+    rows = (sample_data / "ids-sst-dev.csv").read_text("utf-8").splitlines()
+    assert sum(map(sum, counts)) == len(rows) - 1
+    worst = document["mistakes"]["robust/exp14"]["sentiment"]
+    assert worst
+    assert all(mistake["expected"] != mistake["predicted"] for mistake in worst)
+    document["vectors"]["simcse/supervised"]["transfer"] = {"MR": {"accuracy": 0.5}}
+    page = "\n".join(render_results.analysis_sections(document))
+    assert "| recipe | MR, accuracy |\n|---|---|\n| simcse/supervised | 0.500 |" in page
+    assert "### Confusion of sbert/exp1, paraphrase: label by prediction" in page
+    assert f"| sentiment | ids-sst-dev.csv | {worst[0]['line']} |" in page
+    sys.modules.pop("render_results")
+
+
+def save_untrained(recipe: Recipe, encoder: Path, folder: Path) -> None:
+    """The model of a recipe before its first step, on another encoder."""
+    tasks = {name: recipe.tasks[name] for name in ("sentiment", "paraphrase", "similarity")}
+    network = Network(load_encoder(encoder), pooling="pooler", tasks=tasks)
+    info = ModelInfo(encoder="tiny", pooling="pooler", max_tokens=64, tasks=tasks)
+    Model(network, Tokenizer.load(encoder), info).save(folder)

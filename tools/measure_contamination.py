@@ -1,11 +1,11 @@
-"""Count the evaluation rows that a recipe's training files contain, into results/contamination.json.
+"""Count the evaluation rows that training files contain, into results/contamination.json.
 
 python tools/measure_contamination.py DATA
 
 Texts are compared by letters and digits alone. A sentence counts as seen if it is a text of any
-training row, a pair if the pair is a training row, in either order, or if known duplicates of Quora
-connect its two texts. Pairs that training makes of these texts, and texts of the encoders' own
-training, are not known here.
+training row, a pair if the pair is a training row, in either order; pairs of quora-dev that known
+duplicates imply are counted apart. Pairs that training makes of these texts, and texts of the
+encoders' own training, are not known here.
 """
 
 from __future__ import annotations

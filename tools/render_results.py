@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from tercet.files import read_json_object, write_text
 from tercet.reproduce.contrasts import contrasts_table
@@ -29,6 +30,15 @@ from tercet.reproduce.table import (
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "tools" / "pages"
 POOLING = "pooling"
+SHARING = (
+    "bertology/baseline",
+    "bertology/shared",
+    "bertology/head-mod",
+    "bertology/freeze-sst",
+    "robust/exp03",
+    "robust/exp05",
+    "robust/exp06",
+)
 sys.path.insert(0, str(ROOT / "studies"))
 
 Tables = Mapping[str, Sequence[ExperimentRow]]
@@ -45,6 +55,7 @@ def render(results: Path) -> None:
     }
     write_text(reproduction / "methods.md", methods_page())
     render_findings(reproduction, tables)
+    write_text(reproduction / "analyses.md", fill("analyses.md", analyses(reproduction, tables)))
     render_contamination(results)
 
 
@@ -80,6 +91,78 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
     return text
+
+
+def analyses(folder: Path, tables: Tables) -> dict[str, str]:
+    """The sections of analyses.md, encoder by encoder."""
+    lines: list[str] = []
+    for encoder, rows in tables.items():
+        file = folder / encoder / "analyses.json"
+        found = read_json_object(file) if file.is_file() else {}
+        sections = [*analysis_sections(found), *sharing_section(rows)]
+        if sections and not encoder.startswith(POOLING):
+            lines += [f"## {encoder}", "", *sections]
+    return {"analyses": "\n".join(lines).rstrip()}
+
+
+def analysis_sections(document: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    vectors = document.get("vectors", {})
+    for title, key in {
+        "SentEval transfer": "transfer",
+        "HANS: share of different pairs that are taken for the same": "hans",
+        "Alignment and uniformity (lower is better)": "geometry",
+    }.items():
+        found = {name: _flat(each[key]) for name, each in vectors.items()}
+        if any(found.values()):
+            heads = list(next(iter(found.values())))
+            cells = (
+                [name, *(_three(each.get(head)) for head in heads)] for name, each in found.items()
+            )
+            lines += [f"### {title}", "", *markdown_table(["recipe", *heads], cells), ""]
+    for name, tasks in document.get("confusion", {}).items():
+        for task, each in tasks.items():
+            lines += [f"### Confusion of {name}, {task}: label by prediction", ""]
+            cells = [
+                [label, *(f"{count:,} ({count / max(1, sum(row)):.0%})" for count in row)]
+                for label, row in zip(each["classes"], each["counts"], strict=True)
+            ]
+            lines += [*markdown_table(["", *each["classes"]], cells), ""]
+    for name, tasks in document.get("mistakes", {}).items():
+        lines += [f"### The worst mistakes of {name}", ""]
+        cells = [[task, *mistake.values()] for task, every in tasks.items() for mistake in every]
+        lines += [*markdown_table(["task", "file", "line", "expected", "predicted"], cells), ""]
+    return lines
+
+
+def sharing_section(rows: Sequence[ExperimentRow]) -> list[str]:
+    """What shared layers and freezing do to each task."""
+    chosen = [row for row in rows if row.name in SHARING and row.measured]
+    if not chosen:
+        return []
+    cells = (
+        [row.name, *(f"{row.measured[task].mean:.3f}" for task in TASKS), str(_seeds(row))]
+        for row in chosen
+    )
+    title = "### What shared layers and freezing do to each task"
+    return [title, "", *markdown_table(["recipe", *TASKS.values(), "seeds"], cells), ""]
+
+
+def _seeds(row: ExperimentRow) -> int:
+    return max(len(measured.values) for measured in row.measured.values())
+
+
+def _flat(scores: Mapping[str, Any]) -> dict[str, float]:
+    """Scores by name; those of a group as `group, name`."""
+    flat: dict[str, float] = {}
+    for name, value in scores.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        flat |= {f"{name}, {key}" if key else name: each for key, each in inner}
+    return flat
+
+
+def _three(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def render_contamination(results: Path) -> None:
