@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -38,6 +39,21 @@ def test_pages_are_what_the_command_renders(
         str(file) for file in files if (copy / file).read_bytes() != (RESULTS / file).read_bytes()
     ]
     assert stale == [], "run `make results`"
+    sys.modules.pop("render_results")
+
+
+def test_the_card_of_the_shipped_model_takes_its_figures_from_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from render_results import card
+
+    page = card(RESULTS)
+    assert "6,729 of 10,662 rows of MR; 2,554 of 10,000 rows of SUBJ; 527 of 1,725 rows" in page
+    assert "| sentiment, accuracy | 0.529 | 0.520 to 0.529 |" in page
+    template = (ROOT / "tools" / "pages" / "card.md").read_text("utf-8")
+    assert "{" not in page
+    assert not re.findall(r"\b0\.\d+", template)
     sys.modules.pop("render_results")
 
 

@@ -57,6 +57,67 @@ def render(results: Path) -> None:
     render_findings(reproduction, tables)
     write_text(reproduction / "analyses.md", fill("analyses.md", analyses(reproduction, tables)))
     render_contamination(results)
+    seeds = base_seeds(reproduction / "all-mpnet-base-v2", read_json_object(results / "base.json"))
+    render_page(results, "base", {"seeds": "\n".join(seeds)})
+    render_page(results, "small", {})
+
+
+def render_page(results: Path, name: str, parts: Mapping[str, str]) -> None:
+    """A page whose tables are the records of a JSON file of the same name, and further parts."""
+    records = read_json_object(results / f"{name}.json")["records"]
+    tables = {
+        record: "\n".join(markdown_table(found["columns"], found["rows"]))
+        for record, found in records.items()
+    }
+    write_text(results / f"{name}.md", fill(f"{name}.md", {**tables, **parts}))
+
+
+def card(results: Path) -> str:
+    """What the card of the shipped model says beyond what every card does."""
+    document = read_json_object(results / "small.json")
+    records = {name: record["rows"] for name, record in document["records"].items()}
+    seeds = [
+        [name, f"{float(shipped):.3f}", _from_to([shipped, *others])]
+        for name, shipped, *others, _, _ in records["seeds"]
+    ]
+    *_, ours, theirs = records["sts"][-1]
+    errors = [f"{task} {error} ({mode})" for task, mode, error, _ in records["calibration"]]
+    found = read_json_object(results / "contamination.json")
+    seen = [
+        f"{found['sets'][name]['seen']:,} of {found['sets'][name]['rows']:,} rows of {name}"
+        for name in ("MR", "SUBJ", "MRPC, test", "STS-B")
+    ]
+    positives = found["quora-dev"]["label 1"]
+    parts = {
+        **document["values"],
+        "seeds": "\n".join(markdown_table(["dev", "this seed", "all three"], seeds)),
+        "sts": f"{ours} (all-MiniLM-L6-v2: {theirs})",
+        "calibration": ", ".join(errors),
+        "seen": "; ".join(seen),
+        "implied": f"{positives['implied']:,} of {positives['rows']:,}",
+    }
+    return fill("card.md", parts)
+
+
+def _from_to(values: Sequence[str]) -> str:
+    low, high = (f"{pick(map(float, values)):.3f}" for pick in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def base_seeds(folder: Path, document: Mapping[str, Any]) -> list[str]:
+    """The dev scores of every seed of tercet/base, from its runs."""
+    files = sorted((folder / "runs" / "tercet" / "base").glob("*/summary.json"))
+    runs = [read_json_object(file) for file in files]
+    lines = []
+    for name, target in document["targets"].items():
+        task, mode, metric = name.split(", ")
+        scores = [run["dev"][task][mode][metric] for run in runs]
+        lines.append([name, *(f"{score:.4f}" for score in scores), f"{target:.3f}"])
+    means = [fmean(float(line[place]) for line in lines[:3]) for place in range(1, len(runs) + 1)]
+    lines.append(["mean of the first three", *(f"{mean:.4f}" for mean in means), "0.790"])
+    seeds = [file.parent.name.removeprefix("seed-") for file in files]
+    commits = ", ".join(sorted({run["made_with"]["commit"] for run in runs}))
+    return [*markdown_table(["dev", *seeds, "target"], lines), "", f"Commit {commits}."]
 
 
 def render_table(folder: Path) -> list[ExperimentRow]:
