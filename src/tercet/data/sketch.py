@@ -100,7 +100,8 @@ class SketchPart:
         if not len(self.groups):
             return np.zeros(len(first), np.bool_)
         known: Found = (ours >= 0) & (theirs >= 0)
-        return known & (self.groups[ours] == self.groups[theirs])
+        connected: Found = known & (self.groups[ours] == self.groups[theirs])
+        return connected
 
 
 @dataclass(frozen=True, slots=True)
