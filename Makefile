@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench results clean
 .DELETE_ON_ERROR:
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test    lint, then run all tests (about 10 minutes); TERCET_DATA=DIR adds tests on real data"
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   run every benchmark; each prints a ratio against a peer"
+	@echo "make results render the pages of results/ from their records"
 	@echo "make clean   remove what these commands made, except .venv"
 
 demo: $(INSTALLED)
@@ -47,6 +48,9 @@ lint: $(INSTALLED_DEV)
 bench: $(INSTALLED_DEV)
 	$(INSTALL) -e '.[bench]'
 	@for script in benchmarks/*.py; do echo "$$script" >&2; $(BIN)/python "$$script" || exit; done
+
+results: $(INSTALLED_DEV)
+	$(BIN)/python tools/render_results.py
 
 clean:
 	rm -rf demo build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

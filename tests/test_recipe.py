@@ -538,17 +538,21 @@ STUDY = [
     "uv-product",
     "uv-absdiff",
     "uv-absdiff-product",
+    "uv-dot",
 ]
 EXPERIMENTS = {
     "bertology": "baseline shared head-mod head-mod-1 freeze-sst sst-to-sts nli-regression "
-    "nli-contrastive nli-triplet nli-combined sst-knn needs",
-    "robust": " ".join(f"exp{number:02d}" for number in range(1, 16)),
+    "nli-contrastive nli-triplet nli-combined sst-knn needs head-mod-signed nli-regression-union "
+    "nli-contrastive-union nli-triplet-union",
+    "robust": " ".join(f"exp{number:02d}" for number in range(1, 16))
+    + " exp02-round-robin mnr final",
     "sbert": "sst-pretrain sst-finetune cfimdb-pretrain cfimdb-finetune only-sst-pretrain "
-    "only-sst-finetune exp1 exp2 exp3 exp4 mlm triplet mnr",
-    "siamese": "baseline final sts-mse sts-l1 sts-hinge sts-cross-entropy "
+    "only-sst-finetune exp1 exp2 exp3 exp4 mlm triplet mnr exp1-once exp2-once",
+    "siamese": "baseline final final-balanced sts-mse sts-l1 sts-hinge sts-cross-entropy "
     + " ".join(f"concat-{name}" for name in STUDY),
     "simcse": "unsupervised supervised bi-encoder cross-encoder single-sentiment "
-    "single-paraphrase single-similarity all-tasks unsupervised-mlm unsupervised-stop",
+    "single-paraphrase single-similarity all-tasks unsupervised-mlm unsupervised-stop "
+    "supervised-linear",
     "tercet": "annealed temperature phrases both-modes",
 }
 

@@ -78,6 +78,15 @@ def test_dev_scores_are_those_of_its_card(shipped: Model, real_data: Path) -> No
     assert np.mean(np.asarray(found) == sentiment.labels) == pytest.approx(
         _told("sentiment", "single"), abs=0.003
     )
+    pairs = read_examples(tasks["paraphrase"], "dev", real_data)
+    some = list(zip(*pairs.texts, strict=True))[::40]
+    assert pairs.labels is not None
+    for mode in ("cross", "bi"):
+        said = np.asarray(shipped.paraphrase(some, mode=mode)) > 0.5
+        # Three deviations of the accuracy of so few rows.
+        assert np.mean(said == pairs.labels[::40]) == pytest.approx(
+            _told("paraphrase", mode), abs=0.043
+        )
     grades = read_examples(tasks["similarity"], "dev", real_data)
     for mode in ("cross", "bi"):
         said = shipped.similarity(list(zip(*grades.texts, strict=True)), mode=mode)

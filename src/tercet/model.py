@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
+from tercet.data.sketch import Sketch
 from tercet.errors import TercetError
 from tercet.files import reading
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
+from tercet.folders.seen_file import read_seen
 from tercet.infer.base import BaseEngine
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.inputs import Pair, sentences_of, sides_of
@@ -59,12 +61,16 @@ class Model:
         info: ModelInfo,
         *,
         source: str | None = None,
+        sketch: Sketch | None = None,
     ) -> None:
-        """source: what `load` finds this model by, a folder or a name; default: the encoder"""
+        """source: what `load` finds this model by, a folder or a name; default: the encoder
+        sketch: of the rows that it was trained on, if they were recorded
+        """
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
         self.info = info
         self.source = info.encoder if source is None else source
+        self.sketch = sketch
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
@@ -248,9 +254,11 @@ class Model:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
         sentence-transformers and transformers."""
         if isinstance(self._network, OnnxNetwork):
-            save_onnx_folder(Path(folder), OnnxParts(self._network, self.tokenizer, self.info))
+            onnx_parts = OnnxParts(self._network, self.tokenizer, self.info)
+            save_onnx_folder(Path(folder), onnx_parts, sketch=self.sketch)
         else:
-            save_model_folder(Path(folder), Parts(self._network, self.tokenizer, self.info))
+            parts = Parts(self._network, self.tokenizer, self.info)
+            save_model_folder(Path(folder), parts, sketch=self.sketch)
 
     def _task(self, name: str) -> TaskSpec:
         if name in self.tasks:
@@ -276,11 +284,13 @@ def load(source: str | Path | None = None, *, device: str | None = None) -> Mode
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
         with reading(folder):
-            return Model(*load_onnx_folder(folder), source=origin)
+            return Model(*load_onnx_folder(folder), source=origin, sketch=read_seen(folder))
     chosen = _device(device)
     with reading(folder):
         parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
-    return Model(parts.network.to(chosen), parts.tokenizer, parts.info, source=origin)
+        sketch = read_seen(folder)
+    network = parts.network.to(chosen)
+    return Model(network, parts.tokenizer, parts.info, source=origin, sketch=sketch)
 
 
 def _ready(network: Network) -> Network:

@@ -26,6 +26,7 @@ from tercet.specs import (
 from tercet.specs.parts import Part
 
 BUNDLED_FOLDER = Path(__file__).with_name("recipes")
+_DESCRIPTIVE = ("name", "summary", "report", "published", "published_train", "published_test")
 TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
@@ -39,6 +40,10 @@ class Recipe(Spec):
     """The public report whose experiment this is."""
     published: dict[TaskName, float] | None = None
     """The score on dev that the report gives for each task."""
+    published_train: dict[TaskName, float] | None = None
+    """The scores that it gives on the training rows, if any."""
+    published_test: dict[TaskName, float] | None = None
+    """The scores that it gives on the test rows, whose labels are not public, if any."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
     onto: str | None = None
     """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its
@@ -46,6 +51,9 @@ class Recipe(Spec):
     encoder: EncoderSpec
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
     stages: Annotated[list[StageSpec], Field(min_length=1)]
+    record_rows: bool = False
+    """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
+    rows that the model has seen. Anyone who has a row can find out whether it was among them."""
     evaluation: EvaluationSpec = EvaluationSpec()
     checkpoint: CheckpointSpec = CheckpointSpec()
 
@@ -76,6 +84,14 @@ class Recipe(Spec):
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
+    def trains_as(self, other: Recipe) -> bool:
+        """Whether both make the same run: they may differ in name and in published scores."""
+        return self.training() == other.training()
+
+    def training(self) -> dict[str, Any]:
+        """All keys that decide the run, as in the TOML file."""
+        return self.model_dump(mode="json", exclude_none=True, exclude=set(_DESCRIPTIVE))
+
     @field_validator("tasks")
     @classmethod
     def _objectives_fit(cls, tasks: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
@@ -90,7 +106,8 @@ class Recipe(Spec):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        _check_names("`published`", self.published or {}, self.tasks)
+        for key in ("published", "published_train", "published_test"):
+            _check_names(f"`{key}`", getattr(self, key) or {}, self.tasks)
         for name, task in self.tasks.items():
             if task.like is not None:
                 check_like(name, task, self.tasks)

@@ -71,3 +71,31 @@ def test_what_cannot_be_read_ends_with_two(
     assert out == ""
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_rows_that_training_files_imply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    train.write_text("q\tr\tsame\na\tb\t1\nb\tc\t1\n", "utf-8")
+    dev.write_text("q\tr\tsame\nA!\tc\t1\nd\te\t0\n", "utf-8")
+    columns = ["--text", "q", "--text", "r", "--label", "same"]
+    arguments = ["tercet", "data", "overlap", str(train), str(dev), *columns]
+
+    def overlap(*more: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", [*arguments, *more])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    code, out, err = overlap()
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert ["dev.tsv", "folded", "0 of 2", "0.0%", ""] in lines
+    assert ["dev.tsv", "both texts", "1 of 2", "50.0%", "2"] in lines
+    assert ["dev.tsv", "implied, label 1", "1 of 1", "100.0%", "2"] in lines
+    code, out, err = overlap("--eval", str(train), "--json")
+    (file,) = json.loads(out)["files"]
+    assert (file["rows"], file["exact"]["count"]) == (2, 2)
+    arguments[3:5] = [str(dev)]
+    assert overlap()[0] == 2

@@ -265,3 +265,18 @@ def test_mistakes_about_a_labelled_file(evaluate, folder: Path, sample_data, tmp
         assert (code, out) == (2, "")
         assert result in talk
         assert talk.count("\n") == 1
+
+
+def test_training_rows_can_be_scored(evaluate, folder, sample_data, tmp_path) -> None:
+    file = tmp_path / "train.json"
+    options = ["--data", sample_data, "--split", "train"]
+    code, _, _ = evaluate(folder, *options, "--json", file)
+    assert code == 0
+    result = json.loads(file.read_text())["suites"]["tasks"]
+    assert result["split"] == "train"
+    assert result["tasks"]["sentiment"]["files"] == ["ids-sst-train.csv"]
+    lines = (sample_data / "ids-sst-train.csv").read_text("utf-8").splitlines()
+    assert result["tasks"]["sentiment"]["rows"] == len(lines) - 1
+    code, _, err = evaluate(folder, *options, "--suite", "all")
+    assert code == 2
+    assert "--split is train, which only the suite `tasks` measures." in err

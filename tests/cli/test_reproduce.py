@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tercet.cli.app import main
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
+from tercet.recipe import bundled
+from tercet.reproduce.runs import Outcome
 
 
 def test_experiments_run_resume_and_fail_alone(
@@ -27,7 +30,7 @@ def test_experiments_run_resume_and_fail_alone(
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
 
     def reproduce(names: list[str]) -> None:
-        arguments = ["tercet", "reproduce", *names, *options, *changes]
+        arguments = ["tercet", "reproduce", *names, *options, *changes, "--train-scores"]
         monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
         with pytest.raises(SystemExit) as end:
             main()
@@ -47,6 +50,7 @@ def test_experiments_run_resume_and_fail_alone(
     assert rows[1]["published"] == {"similarity": 0.62}
     assert len(rows[1]["measured"]["similarity"]["values"]) == 1
     assert (out / "figure.svg").is_file()
+    assert -1.0 <= rows[1]["measured_train"]["similarity"] <= 1.0
     # The second call found the first one's run finished.
     log = out / "logs" / "siamese" / "sts-mse" / "seed-11711.txt"
     assert "is finished" in log.read_text()
@@ -55,3 +59,28 @@ def test_experiments_run_resume_and_fail_alone(
     later = json.loads((out / "table.json").read_text())["rows"]
     assert [row["name"] for row in later] == [names[0], "siamese/sts-l1", names[1]]
     assert [later[0], later[2]] == rows
+
+
+def test_all_experiments_with_one_encoder_are_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[list[str], list[str]]] = []
+
+    def note(names: list[str], **options: Any) -> list[Outcome]:
+        calls.append((names, options["changes"]))
+        return []
+
+    monkeypatch.setattr("tercet.reproduce.runs.run_all", note)
+    arguments = ["reproduce", "--all", "--encoder", "bert-base-uncased", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["tercet", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    (names, changes) = calls[0]
+    reports = [recipe.name for recipe in bundled() if recipe.parse().report is not None]
+    assert names == reports
+    assert changes == ["encoder.name=bert-base-uncased"]
+    monkeypatch.setattr(sys, "argv", ["tercet", *arguments, "simcse"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2

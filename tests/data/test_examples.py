@@ -265,6 +265,27 @@ def test_a_separator_needs_several_labels(make_task: MakeTask, tmp_path: Path) -
         read_examples(make_task("sentiment", **data), "train", tmp_path)
 
 
+def test_rows_of_one_source_are_read_from_a_file_of_several(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    lines = ["a\tb\tentailment\tsnli-1", "c\td\tneutral\tmnli", "e\tf\tneutral\tsnli-2"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines), "utf-8")
+    keys = {
+        "layout": "nli-pairs",
+        "dev": ["pairs.tsv"],
+        "label_map": {"entailment": 1, "neutral": 0},
+    }
+    task = make_task("paraphrase", **keys, where={"column": 4, "matches": "snli-*"})
+    examples = read_examples(task, "train", tmp_path)
+    assert examples.texts == (["a", "e"], ["b", "f"])
+    assert examples.lines.tolist() == [1, 3]
+    assert examples.remark == "Only rows whose column `4` matches snli-*."
+    assert len(read_examples(task, "dev", tmp_path)) == 3
+    task = make_task("paraphrase", **keys, where={"column": 4, "matches": ["fever", "anli"]})
+    with pytest.raises(TercetError, match="column `4` of no row matches fever or anli"):
+        read_examples(task, "train", tmp_path)
+
+
 def test_nothing_left_is_told(make_task: MakeTask, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\tlabel\nx\t\n", "utf-8")
     task = make_task("sentiment", dev="a.tsv", texts="text", label="label", on_bad_row="skip")

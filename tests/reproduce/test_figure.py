@@ -7,8 +7,9 @@ from tercet.reproduce.table import ExperimentRow, Measured
 
 
 def row(name: str, **fields) -> ExperimentRow:
-    values = {"report": None, "summary": "", "published": {}, "measured": {}}
-    return ExperimentRow(name=name, remarks=[], failures=[], **(values | fields))
+    values = {"report": None, "summary": "", "published": {}, "measured": {}, "kept": "best"}
+    others = {"published_train": {}, "published_test": {}, "measured_train": {}, "commits": []}
+    return ExperimentRow(name=name, remarks=[], failures=[], **(values | others | fields))
 
 
 def test_every_recipe_is_a_line_with_its_published_and_measured_values(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,18 @@ import pytest
 from scipy import stats
 
 from tercet.errors import TercetError
-from tercet.recipe import bundled
+from tercet.recipe import Recipe, bundled
 from tercet.reproduce.figure import draw
 from tercet.reproduce.runs import Experiment, Outcome, choose
-from tercet.reproduce.table import build_rows, over_rows, over_seeds, to_markdown, write_table
+from tercet.reproduce.table import (
+    OLDER,
+    build_rows,
+    over_rows,
+    over_seeds,
+    to_markdown,
+    write_table,
+)
+from tercet.reproduce.train_scores import TRAIN_FILE
 
 
 def leave(out: Path, name: str, seed: int, dev: dict[str, Any]) -> Outcome:
@@ -20,7 +29,8 @@ def leave(out: Path, name: str, seed: int, dev: dict[str, Any]) -> Outcome:
     folder = experiment.folder(out)
     folder.mkdir(parents=True)
     rows = dict.fromkeys(dev, 1000)
-    (folder / "summary.json").write_text(json.dumps({"dev": dev, "rows": rows}), "utf-8")
+    summary = {"dev": dev, "rows": rows, "made_with": {"commit": "abc"}}
+    (folder / "summary.json").write_text(json.dumps(summary), "utf-8")
     return Outcome(experiment, None)
 
 
@@ -53,7 +63,7 @@ def test_seeds_are_averaged_and_failures_told(tmp_path: Path) -> None:
     assert cells[1] == "0.480"
     assert cells[7] == f"{(0.48 + 0.752 + 0.721) / 3:.3f}"
     assert cells[8] == f"{(0.45 + 0.75 + 0.4) / 3:.3f}"
-    assert cells[9:] == ["2", "seed 3: no room / on the disk"]
+    assert cells[9:] == ["2", "best", "abc", "seed 3: no room / on the disk"]
     assert "no such file" in lines[-1]
 
 
@@ -63,8 +73,8 @@ def test_a_figure_of_other_data_than_its_column_names_says_so(tmp_path: Path) ->
     rows = build_rows([leave(tmp_path, name, 1, figures) for name in names], tmp_path)
     assert [row.remarks for row in rows] == [["CFIMDB's reviews, not SST"], []]
     reviews, sentences = to_markdown(rows, facts={}).splitlines()[-2:]
-    assert reviews.endswith("| 1 | CFIMDB's reviews, not SST |")
-    assert sentences.endswith("| 1 |  |")
+    assert reviews.endswith("| 1 | best | abc | CFIMDB's reviews, not SST |")
+    assert sentences.endswith("| 1 | best | abc |  |")
 
 
 def test_one_seed_has_the_interval_of_its_rows(tmp_path: Path) -> None:
@@ -101,6 +111,35 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert drawn.startswith("<?xml")
     draw(rows, tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").read_text() == drawn
+
+
+def test_scores_on_other_rows_are_shown_apart(tmp_path: Path) -> None:
+    names = ["sbert/exp1", "siamese/sts-mse"]
+    outcomes = [leave(tmp_path, name, 1, dev(0.4, 0.7, 0.8)) for name in names]
+    scores = {"sentiment": {"single": {"accuracy": 0.9}}}
+    (outcomes[0].experiment.folder(tmp_path) / TRAIN_FILE).write_text(json.dumps(scores), "utf-8")
+    rows = build_rows(outcomes, tmp_path)
+    page = to_markdown(rows, facts={})
+    on_dev, on_train, on_test = re.split(r"\n## .* rows\n", page)
+    assert "| sbert/exp1 | 0.490 | 0.400" in on_dev
+    assert "| sbert/exp1 | 1.000 | 0.900 | 0.990 |  | 0.991 |  |" in on_train
+    assert "| siamese/sts-mse |  |  |  |  | 0.780 |  |" in on_train
+    assert "| sbert/exp1 | 0.508 | 0.785 | 0.569 |" in on_test
+    assert "siamese" not in on_test
+
+
+def test_runs_of_an_older_recipe_are_shown_apart(tmp_path: Path) -> None:
+    name = "siamese/concat-uv"
+    older = leave(tmp_path / OLDER, name, 1, {"paraphrase": {"bi": {"accuracy": 0.7}}})
+    then = Recipe.load(name, ["tasks.paraphrase.subset.share=0.5", "evaluation.patience=3"])
+    folder = older.experiment.folder(tmp_path / OLDER)
+    (folder / "recipe.toml").write_text(then.to_toml(), "utf-8")
+    write_table([], tmp_path, facts={})
+    page = (tmp_path / "table.md").read_text()
+    assert "## Trained before their recipe was corrected" in page
+    assert "| older recipe: tasks.paraphrase.subset.share=0.5 |" in page
+    (row,) = json.loads((tmp_path / "table.json").read_text())["older"]
+    assert row["measured"]["paraphrase"]["mean"] == 0.7
 
 
 def test_recipes_are_chosen_by_name_and_by_group() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.data import WeightedRandomSampler
 
 from tercet.specs import SCHEDULES, ScheduleSpec, TaskSpec
 from tercet.training.plan import StagePlan, Subset
@@ -299,3 +301,37 @@ def test_a_balanced_subset_makes_classes_alike() -> None:
     assert len(drawn) == 3000
     # A thousand a class on average, with a deviation of 26.
     assert np.all(np.abs(np.bincount(drawn) - 1000) < 130)
+
+
+def test_label_counts_make_frequent_classes_more_frequent() -> None:
+    labels = np.array([0] * 30 + [1] * 10)
+    task = TaskSpec.model_validate(
+        {
+            "data": {"layout": "cs224n-quora"},
+            "labels": ["different", "paraphrase"],
+            "subset": {"share": 1.0, "label_counts": True},
+            "bi": {
+                "head": {"kind": "features", "features": ["u", "v"]},
+                "objective": {"kind": "cross-entropy"},
+            },
+        }
+    )
+    subset = Subset.of_task(task, labels, rows=40)
+    assert subset is not None
+    assert subset.likely is not None
+    # The report's own way: torch's sampler with every row's label count as its weight.
+    counts = np.bincount(labels)[labels]
+    drawn = torch.tensor(list(WeightedRandomSampler(counts.tolist(), 20_000)))
+    assert float(subset.likely[labels == 1].sum()) == pytest.approx(0.1)
+    assert float((drawn >= 30).float().mean()) == pytest.approx(0.1, abs=0.01)
+    plan = StagePlan(
+        SCHEDULES["sequential"](),
+        sizes={"qqp": 40},
+        rows_per_visit={"qqp": 40},
+        epochs=200,
+        steps=None,
+        seed=(7, 0),
+        subsets={"qqp": subset},
+    )
+    rows = np.concatenate([draw.rows for step in range(len(plan)) for draw in plan.draws(step)])
+    assert (rows >= 30).mean() == pytest.approx(0.1, abs=0.02)

@@ -32,8 +32,15 @@ def data(tmp_path_factory: pytest.TempPathFactory, sample_data: Path) -> Path:
     write_course(folder / "sst-train-phrases.csv", "sentiment", 1, list("01234"))
     write_course(folder / "quora-positives.csv", "is_duplicate", 2, ["1.0"])
     words = ["entailment", "neutral", "contradiction", "not_entailment"]
-    pairs = [(*texts(i, 2), words[i % 4], "made") for i in range(ROWS)]
-    triples = [(*texts(i, 3), "made") for i in range(ROWS)]
+    sources = [
+        "ni_snli_task184",
+        "nyu_mnli_train",
+        "ni_mnli_task200",
+        "fever_val",
+        "ni_snli_task190",
+    ]
+    pairs = [(*texts(i, 2), words[i % 4], sources[i % 5]) for i in range(ROWS)]
+    triples = [(*texts(i, 3), sources[i % 5]) for i in range(ROWS)]
     write_bare(folder / "nli" / "pairs.tsv", pairs)
     write_bare(folder / "nli" / "triples.tsv", triples)
     write_bare(folder / "nli" / "eval" / "snli-dev.tsv", pairs)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.network.network import Network
 from tercet.recipe import Recipe
-from tercet.specs import StageSpec
+from tercet.specs import ModeSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.training.backward import Backward
 from tercet.training.distributed import World
@@ -140,3 +141,32 @@ def test_layers_of_one_name_must_be_the_same() -> None:
     }
     with pytest.raises(TercetError, match="`common` of task `two`, mode `single`, differ from"):
         Recipe.from_tree(tree, where="shared")
+
+
+def test_dropout_of_a_mode_is_on_the_vectors_that_shared_layers_read(
+    make_network: Callable[..., Network],
+) -> None:
+    mode: dict[str, Any] = {
+        "shared": COMMON,
+        "dropout": 0.5,
+        "head": {"kind": "dense-pair", "difference": True, "activation": "tanh", "dropout": 0.0},
+        "objective": {"kind": "binary-cross-entropy"},
+    }
+    task = {"data": {"layout": "cs224n-quora"}, "labels": ["no", "yes"], "cross": mode}
+    network = make_network({"one": task})
+    ab, ba = torch.randn(2, 5, network.encoder.config.width)
+    head = network.heads_of("one")["cross"]
+    # By hand: each order's vector under its own mask, then the common layer, then their difference.
+    torch.manual_seed(3)
+    first, second = (F.dropout(vectors, 0.5) for vectors in (ab, ba))
+    expected = head(first, second, shared=network.shared["common"])
+    torch.manual_seed(3)
+    torch.testing.assert_close(network.train().head("one", "cross")(ab, ba), expected)
+    plain = head(ab, ba, shared=network.shared["common"])
+    assert not torch.allclose(plain, expected)
+    torch.testing.assert_close(network.eval().head("one", "cross")(ab, ba), plain)
+
+
+def test_dropout_of_a_mode_needs_vectors() -> None:
+    with pytest.raises(ValueError, match="`dropout` of a mode needs a head that reads vectors"):
+        ModeSpec.model_validate({"dropout": 0.1, "objective": {"kind": "simcse"}})

@@ -14,7 +14,7 @@ from tercet.errors import TercetError
 from tercet.specs import SURGERIES
 from tercet.training.surgery import GradientSurgery, cosines
 
-PLAIN = ["pcgrad", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
+PLAIN = ["pcgrad", "pcgrad-mean", "gradvac", "mgda", "aligned-mtl", "imtl-g"]
 
 
 def gramian(seed: int, tasks: int = 3, width: int = 8) -> Tensor:
@@ -73,6 +73,30 @@ def test_pcgrad_gives_what_torchjd_gives(seed: int, tasks: int, width: int) -> N
     torch.manual_seed(seed)
     found = GradientSurgery("pcgrad").weights(matrix)
     torch.testing.assert_close(found, expected)
+
+
+def project(gradients: Tensor) -> Tensor:
+    """The projections of the widely used PyTorch code (Tseng, 2020), gradient by gradient."""
+    projected = gradients.clone()
+    orders = torch.stack([torch.randperm(len(gradients)) for _ in gradients], dim=1)
+    for task, order in enumerate(orders.T):
+        for other in order:
+            product = torch.dot(projected[task], gradients[other])
+            if other != task and product < 0:
+                projected[task] -= product * gradients[other] / gradients[other].norm() ** 2
+    return projected
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 1000), st.integers(1, 5))
+def test_mean_and_sum_differ_by_the_number_of_tasks(seed: int, tasks: int) -> None:
+    gradients = torch.randn(tasks, 4, generator=torch.Generator().manual_seed(seed))
+    torch.manual_seed(seed)
+    projected = project(gradients)
+    for name, expected in (("pcgrad", projected.sum(0)), ("pcgrad-mean", projected.mean(0))):
+        torch.manual_seed(seed)
+        found = GradientSurgery(name).weights(gradients @ gradients.T) @ gradients
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_pcgrad_leaves_tasks_without_gradient_alone() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ from tercet.files import write_text
 from tercet.progress import Progress
 
 if TYPE_CHECKING:
+    from tercet.data.layouts import Split
     from tercet.evaluation.evaluation import Evaluation
     from tercet.model import Model
     from tercet.report.report import Report
@@ -85,6 +86,10 @@ def evaluate(
             min=1, help="Use at most this many rows per task and set; some suites use all."
         ),
     ] = None,
+    split: Annotated[
+        Literal["dev", "train"],
+        typer.Option(help="train: score the tasks on their training rows (suite tasks only)."),
+    ] = "dev",
     plugin: PluginOption = None,
 ) -> None:
     """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
@@ -127,7 +132,7 @@ def evaluate(
     loaded = [load(source) for source in models] if models else [load()]
     if file is not None:
         loaded = [on_file(model, file, task=task, texts=text, label=label) for model in loaded]
-    evaluations = _measure(loaded, folder, suites, rows)
+    evaluations = _measure(loaded, folder, suites, rows, split)
     report = Report(evaluations, run=run_of(models[0]) if models else None)
     _show(report)
     _write(report, files)
@@ -151,7 +156,7 @@ def _folder(data: Path | None) -> Path:
 
 
 def _measure(
-    loaded: Sequence[Model], data: Path, suites: list[str], rows: int | None
+    loaded: Sequence[Model], data: Path, suites: list[str], rows: int | None, split: Split
 ) -> list[Evaluation]:
     from tercet.evaluation.evaluation import evaluate
 
@@ -164,9 +169,13 @@ def _measure(
             def phases(what: str, shown: Progress = shown) -> Iterator[Progress]:
                 yield lambda done, total=None, *, note="": shown(done, total, note=what)
 
-            evaluations.append(
-                evaluate(model, data, suites=suites, rows=rows, compared=loaded, phases=phases)
-            )
+            options: dict[str, Any] = {
+                "suites": suites,
+                "rows": rows,
+                "split": split,
+                "compared": loaded,
+            }
+            evaluations.append(evaluate(model, data, **options, phases=phases))
     return evaluations
 
 

@@ -39,5 +39,7 @@ def export(
     from tercet.folders.onnx_folder import export_onnx
 
     parts = Parts(loaded.network, loaded.tokenizer, loaded.info)
-    export_onnx(out, parts, precision="int8" if form == "onnx-int8" else "fp32")
+    export_onnx(
+        out, parts, precision="int8" if form == "onnx-int8" else "fp32", sketch=loaded.sketch
+    )
     print_message(f"Wrote {out}, which loads in Tercet and runs in ONNX Runtime.")

@@ -9,6 +9,7 @@ import typer
 
 from tercet.cli.console import print_message
 from tercet.cli.options import PluginOption
+from tercet.errors import TercetError
 
 if TYPE_CHECKING:
     from tercet.reproduce.runs import Outcome
@@ -19,6 +20,9 @@ def reproduce(
         list[str] | None,
         typer.Argument(help="Recipes, or groups such as simcse; default: all of the reports."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All experiments of the reports, as without names.")
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipes' files."),
@@ -33,6 +37,10 @@ def reproduce(
     jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the recipes' teachers first.")
+    ] = False,
+    train_scores: Annotated[
+        bool,
+        typer.Option("--train-scores", help="Also score training rows, where the report does."),
     ] = False,
     overrides: Annotated[
         list[str] | None,
@@ -52,6 +60,8 @@ def reproduce(
     from tercet.reproduce.runs import choose, run_all, with_earlier
     from tercet.reproduce.table import build_rows, write_table
 
+    if every and names:
+        raise TercetError(f"--all runs all experiments: leave {', '.join(names)} out.")
     chosen = choose(names or [])
     own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(overrides or [])]
     out.mkdir(parents=True, exist_ok=True)
@@ -72,6 +82,7 @@ def reproduce(
         jobs=jobs,
         changes=own,
         from_scratch=from_scratch,
+        train_scores=train_scores,
         report=report,
     )
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")

@@ -20,11 +20,12 @@ from tercet.data.labels import (
     UnmappedLabelError,
     WrongLabelError,
 )
-from tercet.data.layouts import Split, find_split, reading_of, resolve
-from tercet.data.readers import FileRow, read_rows
+from tercet.data.layouts import Split, find_split, resolve
+from tercet.data.readers import FileRow
 from tercet.data.sentences import cut_sentences
 from tercet.data.split import choose_dev
 from tercet.data.text_rows import TextRows
+from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
 from tercet.specs import Column, DataSpec, TaskSpec
 
@@ -91,6 +92,8 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     if task.data.dev_share is not None:
         return _read_both(task, data_dir)[split]
     data = resolve(task.data)
+    if split == "dev":
+        data = data.model_copy(update={"where": None})
     check_columns(task, data, split)
     collected = _Collected(
         data,
@@ -125,8 +128,15 @@ def _read(collected: _Collected, files: Sequence[Path]) -> Examples:
     if collected.bad and data.on_bad_row == "fail":
         raise TercetError(_refusal(collected.bad, total=collected.rows))
     if not collected.lines:
-        raise TercetError(f"{files[0]}: no rows are left; {describe_skipped(collected.bad)}")
+        raise TercetError(f"{files[0]}: no rows are left{_why_none(collected)}")
     return collected.finish(files)
+
+
+def _why_none(collected: _Collected) -> str:
+    where = collected.data.where
+    if where is None or collected.rows:
+        return f"; {describe_skipped(collected.bad)}"
+    return f": column `{where.column}` of no row matches {' or '.join(where.matches)}."
 
 
 def read_groups(task: TaskSpec, group: Column, data_dir: Path) -> list[str | None]:
@@ -213,8 +223,7 @@ class _Collected:
         every = columns if self.data.group is None else [*columns, self.data.group]
         lists = [self.label] if self.label is not None and self.rule.several else []
         before = len(self.lines)
-        rows = read_rows(path, every, reading_of(self.data), lists=lists)
-        for row in islice(rows, self.data.limit):
+        for row in islice(rows_where(path, every, self.data, lists=lists), self.data.limit):
             self.rows += 1
             needed = row._replace(values=row.values[: len(columns)])
             if self.rule.several and self.label is not None and not needed.values[-1]:
@@ -265,7 +274,14 @@ class _Collected:
             sources=np.repeat(np.arange(len(files), dtype=np.int32), self.counts),
             files=tuple(files),
             skipped=self.bad,
+            remark=self._remark(),
         )
+
+    def _remark(self) -> str:
+        where = self.data.where
+        if where is None:
+            return ""
+        return f"Only rows whose column `{where.column}` matches {' or '.join(where.matches)}."
 
 
 def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:

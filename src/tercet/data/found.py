@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tercet.data.examples import check_columns
 from tercet.data.files import unit_of
 from tercet.data.labels import parse_number, split_labels
-from tercet.data.layouts import find_split, reading_of, resolve
-from tercet.data.readers import read_rows
+from tercet.data.layouts import find_split, resolve
+from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
@@ -101,8 +101,7 @@ def _labels(task: TaskSpec, data_dir: Path) -> Iterator[_Label]:
     assert data.label is not None  # since its columns were checked
     lists = [data.label] if task.multi_label else []
     for path in find_split(data, "train", data_dir):
-        rows = read_rows(path, [data.label], reading_of(data), lists=lists)
-        for row in islice(rows, data.limit):
+        for row in islice(rows_where(path, [data.label], data, lists=lists), data.limit):
             cell = row.values[0]
             if row.problem is not None or cell is None:
                 continue

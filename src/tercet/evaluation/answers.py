@@ -63,6 +63,7 @@ class Answers:
     calibration: of classifiers
     range: the lowest and highest grade, where the task has one
     places: where the rows come from
+    unseen: the metrics of the rows that were not trained on, where the model has a sketch
     """
 
     task: str
@@ -78,6 +79,7 @@ class Answers:
     calibration: Calibration | None = None
     range: Bounds | None = None
     places: RowPlaces | None = None
+    unseen: dict[str, Estimate] | None = None
 
     @property
     def span(self) -> Bounds:
@@ -157,13 +159,18 @@ class Answers:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "metrics": {metric: value.to_json() for metric, value in self.metrics.items()},
+            "metrics": _to_json(self.metrics),
+            "without_seen_rows": None if self.unseen is None else _to_json(self.unseen),
             "labels": rounded(self.labels),
             "predictions": rounded(self.predictions),
             **({"thresholds": self._thresholds} if self.several else {}),
             "uncut": None if self.unclipped is None else rounded(self.unclipped),
             "calibration": self.calibration.to_json() if self.calibration else None,
         }
+
+
+def _to_json(metrics: dict[str, Estimate]) -> dict[str, Any]:
+    return {metric: value.to_json() for metric, value in metrics.items()}
 
 
 def rounded(values: NDArray[Any]) -> list[Any]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import tercet
-from tercet.errors import TercetError
+from tercet.data.layouts import Split
+from tercet.errors import ArgumentError, TercetError
 from tercet.evaluation.encoded_texts import EncodedTexts
 from tercet.evaluation.metrics import Estimate
 from tercet.evaluation.suite import Context, Missing, SuiteResult
@@ -92,6 +93,7 @@ def evaluate(
     suites: Sequence[str] | None = None,
     name: str | None = None,
     rows: int | None = None,
+    split: Split = "dev",
     compared: Sequence[Model] = (),
     phases: Phases = silent_phases,
 ) -> Evaluation:
@@ -101,6 +103,7 @@ def evaluate(
         unless no other is requested
     name: the model's name in the document; default: `model.name`
     rows: at most so many rows of each task, for a quick look
+    split: `train` measures tasks on their training rows, with the suite `tasks` alone
     compared: the models that this one is compared with; pairs that one of them was trained on are
         left out for all
     phases: starts the progress of one phase
@@ -108,12 +111,16 @@ def evaluate(
     requested = SUITES.names() if suites is None else suites
     for unknown in (suite for suite in requested if suite not in SUITES):
         raise TercetError(SUITES.unknown(unknown))
+    if split == "train" and list(requested) != ["tasks"]:
+        raise ArgumentError("`split` is train, which only the suite `tasks` measures.", "split")
     ordered = [suite for suite in SUITES if suite in requested]
     runnable = [suite for suite in ordered if model.tasks or not SUITES[suite].needs_heads]
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
     began = time.perf_counter()
-    context = Context(EncodedTexts(model, phases), data_dir, rows=rows, compared=compared)
+    context = Context(
+        EncodedTexts(model, phases), data_dir, rows=rows, compared=compared, split=split
+    )
     results = {suite: SUITES[suite]().run(context) for suite in runnable}
     return describe(
         model,

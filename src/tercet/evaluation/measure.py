@@ -11,6 +11,8 @@ from tercet.data.labels import Labels
 from tercet.evaluation.answers import Answers, RowPlaces
 from tercet.evaluation.bootstrap import estimates
 from tercet.evaluation.calibration import class_probabilities, measure_calibration
+from tercet.evaluation.contamination import Contamination
+from tercet.evaluation.metrics import Estimate
 from tercet.evaluation.scoring import measured, metrics_of
 from tercet.specs import Floats, Mode, Scaling, TaskSpec
 
@@ -29,12 +31,14 @@ def measure_outputs(
     judged: NDArray[np.int64] | None = None,
     texts: tuple[list[str], ...] = (),
     places: RowPlaces | None = None,
+    found: Contamination | None = None,
 ) -> Answers:
     """The predictions of a task in one mode, with all metrics and their intervals.
 
     outputs: of the head [n, outputs], before scaling
     labels: [n], or [n, classes] where rows have several
     judged: the rows that calibration is measured on; default: all
+    found: which rows the model has seen, where that is known
     """
     predicted = spec.predict(mode, (scaling or Scaling()).apply(outputs))
     values = measured(spec, outputs, predicted, thresholds)
@@ -42,11 +46,17 @@ def measure_outputs(
     if spec.labels is not None:
         rows = np.arange(len(labels)) if judged is None else judged
         calibration = measure_calibration(labels[rows], predicted[rows], scaling=scaling)
+    metrics = _estimates(spec, labels, values)
+    unseen = None
+    if found is not None:
+        fresh = found.fresh
+        unseen = found.measure(metrics, lambda: _estimates(spec, labels[fresh], values[fresh]))
     return Answers(
         task=name,
         mode=mode,
         metric=spec.chosen_metric,
-        metrics=estimates(metrics_of(spec, labels, values), labels, values, SEED),
+        metrics=metrics,
+        unseen=unseen,
         classes=spec.labels,
         labels=labels,
         predictions=np.asarray(
@@ -59,3 +69,7 @@ def measure_outputs(
         range=spec.range,
         places=places,
     )
+
+
+def _estimates(spec: TaskSpec, labels: Labels, values: Floats) -> dict[str, Estimate]:
+    return estimates(metrics_of(spec, labels, values), labels, values, SEED)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tercet.data.files import MissingFileError
+from tercet.data.layouts import Split
 from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import Answers
 from tercet.evaluation.encoded_texts import EncodedTexts
@@ -56,6 +57,7 @@ class Context:
 
     texts: encodes each text once for all suites
     rows: at most so many rows of each task, for a quick look; default: all
+    split: which rows of the model's own tasks are measured
     compared: the models that are compared with this one
     """
 
@@ -63,6 +65,7 @@ class Context:
     data: Path
     rows: int | None = None
     compared: Sequence[Model] = ()
+    split: Split = "dev"
 
     @property
     def model(self) -> Model:

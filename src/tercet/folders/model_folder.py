@@ -2,7 +2,7 @@
 
 modules.json, sentence_bert_config.json, config_sentence_transformers.json, 1_Pooling/, the encoder
 and the tokenizer are read by `sentence-transformers` and `transformers`, old and new;
-heads.safetensors and tercet.json only by Tercet. Nothing is pickled.
+heads.safetensors, tercet.json and seen.safetensors only by Tercet. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 
 import tercet
+from tercet.data.sketch import Sketch
 from tercet.errors import TercetError, shorten
 from tercet.files import read_json_object, replace_folder, write_json, write_text
 from tercet.folders.model_card import ModelInfo, model_card
+from tercet.folders.seen_file import write_seen
 from tercet.specs import HEADS, OBJECTIVES
 from tercet.text.tokenizer import Tokenizer
 
@@ -49,11 +51,16 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def save_model_folder(
-    folder: Path, parts: Parts, *, types: Mapping[str, dtype] | None = None
+    folder: Path,
+    parts: Parts,
+    *,
+    types: Mapping[str, dtype] | None = None,
+    sketch: Sketch | None = None,
 ) -> None:
     """Write a model folder; an older model folder of that name is replaced.
 
     types: from `stored_types`, for tensors that came from a folder; others are stored as float32
+    sketch: of the rows that the model was trained on, if they were recorded
     """
     from tercet.nn.folder import as_types, save_encoder, save_tensors
 
@@ -66,6 +73,7 @@ def save_model_folder(
         save_tensors(as_types(heads, types), writing / HEADS_FILE)
         write_info(writing / INFO_FILE, info)
         _write_modules(writing, network, info)
+        write_seen(writing, sketch)
         write_text(writing / "README.md", model_card(info, config=network.encoder.config))
 
 

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from tercet.data.sketch import Sketch
 from tercet.errors import TercetError, install_hint
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import (
@@ -21,6 +22,7 @@ from tercet.folders.model_folder import (
     replace_model_folder,
     write_info,
 )
+from tercet.folders.seen_file import write_seen
 from tercet.network.onnx_network import (
     HEADS_FOLDER,
     MODEL_FILE,
@@ -48,7 +50,9 @@ def is_onnx_folder(folder: Path) -> bool:
     return is_model_folder(folder) and (folder / MODEL_FILE).is_file()
 
 
-def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
+def export_onnx(
+    folder: Path, parts: Parts, *, precision: Precision, sketch: Sketch | None = None
+) -> None:
     """Write an ONNX folder; int8 applies to linear layers of the encoder, heads stay fp32."""
     try:
         from tercet.network.head_graph import head_graph
@@ -78,6 +82,7 @@ def export_onnx(folder: Path, parts: Parts, *, precision: Precision) -> None:
             _write_graph(head_file(writing, task, mode), graph)
         tokenizer.save(writing)
         write_info(writing / INFO_FILE, info)
+        write_seen(writing, sketch)
 
 
 def load_onnx_folder(folder: Path) -> OnnxParts:
@@ -90,7 +95,7 @@ def load_onnx_folder(folder: Path) -> OnnxParts:
     return OnnxParts(network, tokenizer, info)
 
 
-def save_onnx_folder(folder: Path, parts: OnnxParts) -> None:
+def save_onnx_folder(folder: Path, parts: OnnxParts, *, sketch: Sketch | None = None) -> None:
     """Copy the folder that a model was loaded from, with its present metadata."""
     network, tokenizer, info = parts
     with replace_model_folder(folder) as writing:
@@ -103,6 +108,7 @@ def save_onnx_folder(folder: Path, parts: OnnxParts) -> None:
             shutil.copyfile(source, head_file(writing, task, mode))
         tokenizer.save(writing)
         write_info(writing / INFO_FILE, info)
+        write_seen(writing, sketch)
 
 
 def _write_graph(path: Path, graph: ModelProto) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tercet.errors import TercetError
 from tercet.heads.masked_words import MaskedWordsHead
@@ -135,12 +136,14 @@ class Network(nn.Module):
         return heads
 
     def head(self, task: str, mode: Mode) -> Callable[..., Tensor]:
-        """The head of a task in one mode, with its shared layers."""
-        heads = self.heads_of(task)
-        shared = self.tasks[task].modes[mode].shared
-        if shared is None:
-            return heads[mode]
-        return partial(heads[mode], shared=self.shared[shared.name])
+        """The head of a task in one mode, with its shared layers and the dropout before them."""
+        module, spec = self.heads_of(task)[mode], self.tasks[task].modes[mode]
+        head: Callable[..., Tensor] = module
+        if spec.shared is not None:
+            head = partial(module, shared=self.shared[spec.shared.name])
+        if spec.dropout > 0.0 and module.training:
+            return partial(_after_dropout, head, spec.dropout)
+        return head
 
     def side_of(self, task: str) -> str | None:
         """The task whose side weights encode a task's texts; None: the plain encoder does."""
@@ -221,3 +224,8 @@ class Network(nn.Module):
         hidden = self.encoder(tokens).index_select(0, places)
         logits: Tensor = self.shared[MASKED_WORDS](hidden, self.encoder.embeddings.words.weight)
         return logits
+
+
+def _after_dropout(head: Callable[..., Tensor], rate: float, *vectors: Tensor) -> Tensor:
+    """A head's outputs [n, outputs] for vectors [n, width] of which a share is zeroed."""
+    return head(*(functional.dropout(each, rate) for each in vectors))

@@ -13,6 +13,9 @@ from tercet.files import read_json_object
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.runs import Experiment, Outcome
 
+ALLOWED = ("seed", "encoder.", "checkpoint.", "evaluation.patience")
+"""Keys, or their beginnings, that a run may change and still be of the same method."""
+
 
 def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
     """Encoders, changes, versions and machines of all finished experiments, each in words.
@@ -35,18 +38,30 @@ def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
             for each in environments
         ),
         "intervals": "95 %, over seeds where there are several (Student's t), else over dev rows",
-        "data": "NLI and Quora differ in size from the reports'; see each recipe's header",
+        "selection": "where `kept` is best, the best epoch was chosen on the same dev rows",
+        "data": "NLI and Quora differ in size from the reports'; each recipe's header gives both",
     }
+
+
+def reading_changes(name: str, recipe: Recipe) -> list[str]:
+    """`a.b=c` for the keys in which a run's method differs from the package's recipe of a name."""
+    changes = _changes(Experiment(name, recipe.seed), recipe)
+    return sorted(change for change in changes if not change.startswith(ALLOWED))
 
 
 def _changes(experiment: Experiment, recipe: Recipe) -> set[str]:
     """`a.b=c` for every key in which the recipe of a run differs from the package's.
 
-    Seed, encoder and folders of teachers are left out.
+    Seed, encoder, folders of teachers and whether rows are recorded are left out.
     """
     ours, theirs = _plain(experiment.name), dict(_flat(recipe))
     teachers = [key.removesuffix(".recipe") for key in ours if key.endswith("teacher.recipe")]
-    left_out = {"seed", "encoder.name", *(f"{teacher}.folder" for teacher in teachers)}
+    left_out = {
+        "seed",
+        "encoder.name",
+        "record_rows",
+        *(f"{teacher}.folder" for teacher in teachers),
+    }
     keys = (ours.keys() | theirs.keys()) - left_out
     changed = {key for key in keys if ours.get(key) != theirs.get(key)}
     return {f"{key}={theirs.get(key, 'unset')}" for key in changed}
@@ -58,8 +73,8 @@ def _plain(name: str) -> dict[str, str]:
 
 
 def _flat(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Every value that is set, as JSON, with its path."""
-    return _leaves(recipe.model_dump(mode="json", exclude_none=True), "")
+    """Every value that decides a run and is set, as JSON, with its path."""
+    return _leaves(recipe.training(), "")
 
 
 def _leaves(node: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from tercet.cores import shared_environment
 from tercet.errors import TercetError
 from tercet.files import write_text
 from tercet.recipe import bundled, find_bundled
+from tercet.reproduce.train_scores import write_train_scores
 from tercet.specs import TeacherSpec
 
 FIRST_SEED = 11711
@@ -94,12 +95,14 @@ def run_all(
     jobs: int,
     changes: Sequence[str],
     from_scratch: bool = False,
+    train_scores: bool = False,
     report: Callable[[Outcome, list[Outcome], int], None],
 ) -> list[Outcome]:
     """Train every recipe with every seed, `jobs` in parallel; finished ones are not run again.
 
     changes: `a.b=c` overrides of all recipes
     from_scratch: train the teachers of all recipes first, where their recipe is named
+    train_scores: also score recipes on their training rows, where their report does
     report: called with each outcome, all outcomes so far in the order of the experiments, and the
         number of experiments
     """
@@ -124,9 +127,8 @@ def run_all(
                 collect(Outcome(each, reason))
                 continue
             own = [*changes, *(teacher_changes(each, out) if from_scratch else [])]
-            runs.append(
-                partial(_run, each, data=data, out=out, changes=own, environment=environment)
-            )
+            run = partial(_run, each, data=data, out=out, changes=own, environment=environment)
+            runs.append(partial(run, train_scores=train_scores))
         _in_parallel(runs, jobs=jobs, collect=collect)
     return outcomes
 
@@ -197,6 +199,7 @@ def _run(
     out: Path,
     changes: Sequence[str],
     environment: Mapping[str, str],
+    train_scores: bool,
 ) -> Outcome:
     log = experiment.log(out)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +210,11 @@ def _run(
         command += ["--set", change]
     with log.open("wb") as stream:
         ended = subprocess.run(command, stdout=stream, stderr=stream, env=environment, check=False)
-    return Outcome(experiment, None if ended.returncode == 0 else _reason(log, ended.returncode))
+    code = ended.returncode
+    published = find_bundled(experiment.name).parse().published_train
+    if code == 0 and train_scores and published is not None:
+        code = write_train_scores(folder, data=data, log=log, environment=environment)
+    return Outcome(experiment, None if code == 0 else _reason(log, code))
 
 
 def _store_failure(outcome: Outcome, out: Path) -> None:

@@ -17,7 +17,7 @@ from tercet.specs.base import (
     Share,
     Spec,
 )
-from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec
+from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec, WhereSpec
 from tercet.specs.heads import (
     HEADS,
     MASKED_WORDS,

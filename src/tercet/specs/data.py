@@ -38,6 +38,30 @@ class SubsetSpec(Spec):
     """Share of the training rows that each pass draws."""
     balanced: bool = False
     """With replacement, every class equally likely; otherwise without, all rows equally likely."""
+    label_counts: bool = False
+    """With replacement, the weight of a row is the number of rows with its label, so that frequent
+    classes come even more often."""
+
+    @property
+    def drawn_by(self) -> str | None:
+        """The key that makes rows of some classes more likely, if one is set."""
+        chosen = [key for key in ("balanced", "label_counts") if getattr(self, key)]
+        return f"subset.{chosen[0]}" if chosen else None
+
+    @model_validator(mode="after")
+    def _draws_one_way(self) -> Self:
+        if self.balanced and self.label_counts:
+            raise ValueError("has `balanced` or `label_counts`, not both")
+        return self
+
+
+class WhereSpec(Spec):
+    """Some rows of files that join several sources."""
+
+    column: Column
+    """A column, by name or by number from 1."""
+    matches: Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
+    """Values of the rows that are read; `*` stands for any characters."""
 
 
 class PairsSpec(Spec):
@@ -96,6 +120,8 @@ class DataSpec(Spec):
     """The value of each label word; rows with other words are bad rows."""
     on_bad_row: Literal["fail", "skip"] = "fail"
     """A row without text or label: fail, or skip, count and report it."""
+    where: WhereSpec | None = None
+    """Read only rows whose value in a column matches, of training files; default: all."""
     limit: Count | None = None
     """Read only the first rows of each file, for trials."""
     sentences: bool = False

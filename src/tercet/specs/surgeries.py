@@ -32,6 +32,7 @@ class SurgerySpec:
 
 for _kind, _description, _implementation in (
     ("pcgrad", "PCGrad (Yu et al., 2020): takes out what conflicts, pair by pair", "pcgrad:PCGrad"),
+    ("pcgrad-mean", "PCGrad with the mean instead of the sum", "pcgrad:MeanPCGrad"),
     ("gradvac", "GradVac (Wang et al., 2021): adapts to usual cosines", "torchjd:gradvac"),
     ("upgrad", "UPGrad (Quinton and Rey, 2024): projects onto the dual cone", "torchjd:upgrad"),
     ("cagrad", "CAGrad (Liu et al., 2021): conflict-averse, near the mean", "torchjd:cagrad"),

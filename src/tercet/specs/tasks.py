@@ -25,6 +25,8 @@ class ModeSpec(Spec):
     """Layers that come first in this head and in every other that names them."""
     head: Head | None = None
     """Only for objectives that need one."""
+    dropout: Share = 0.0
+    """Of the vectors that the head reads, before shared layers and features of two vectors."""
     objective: Objective
     weight: Positive = 1.0
     """Factor on this mode's loss."""
@@ -72,6 +74,8 @@ class ModeSpec(Spec):
         if self.shared is not None and (self.head is None or not self.head.takes_shared):
             fitting = ", ".join(f"`{name}`" for name in HEADS if HEADS[name].takes_shared)
             raise ValueError(f"`shared` layers fit heads of kind {fitting} only")
+        if self.dropout > 0.0 and (self.head is None or self.head.reads == "hidden-states"):
+            raise ValueError("`dropout` of a mode needs a head that reads vectors")
         return self
 
 
@@ -251,12 +255,13 @@ class TaskSpec(Spec):
             raise ValueError("`prior` needs exactly two `labels`")
         if self.prior is not None and self.multi_label:
             raise ValueError("`prior` needs one of two classes per row, without `multi_label`")
-        if self.prior is not None and self.subset is not None and self.subset.balanced:
-            raise ValueError("`prior` and `subset.balanced` both say how often classes come")
-        if self.subset is not None and self.subset.balanced and self.labels is None:
-            raise ValueError("`subset.balanced` needs `labels`, the names of the classes")
-        if self.subset is not None and self.subset.balanced and self.multi_label:
-            raise ValueError("`subset.balanced` needs one class per row, without `multi_label`")
+        drawn_by = None if self.subset is None else self.subset.drawn_by
+        if self.prior is not None and drawn_by is not None:
+            raise ValueError(f"`prior` and `{drawn_by}` both say how often classes come")
+        if drawn_by is not None and self.labels is None:
+            raise ValueError(f"`{drawn_by}` needs `labels`, the names of the classes")
+        if drawn_by is not None and self.multi_label:
+            raise ValueError(f"`{drawn_by}` needs one class per row, without `multi_label`")
         _check_class_weights(self)
         contrastive = [spec.objective.contrastive for spec in self.modes.values()]
         if self.chunk is not None and contrastive != [True]:
@@ -331,8 +336,8 @@ def _check_class_weights(task: TaskSpec) -> None:
         raise ValueError(f"`class_weights` has {len(weights)} for {len(task.labels)} `labels`")
     if task.prior is not None:
         raise ValueError("`prior` and `class_weights` both say how much classes count")
-    if task.subset is not None and task.subset.balanced:
-        raise ValueError("`subset.balanced` and `class_weights` both say how much classes count")
+    if task.subset is not None and (drawn_by := task.subset.drawn_by) is not None:
+        raise ValueError(f"`{drawn_by}` and `class_weights` both say how much classes count")
     if task.predicts and not task.learns_labels:
         raise ValueError("`class_weights` weigh labels, and the teacher gives all of them")
 
@@ -363,8 +368,8 @@ def _check_sources(task: TaskSpec) -> None:
         raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
     if task.learns_labels:
         return
-    if task.subset is not None and task.subset.balanced:
-        raise ValueError("`subset.balanced` needs labels, and the teacher gives all of them")
+    if task.subset is not None and (drawn_by := task.subset.drawn_by) is not None:
+        raise ValueError(f"`{drawn_by}` needs labels, and the teacher gives all of them")
     if task.held_out > 0.0:
         raise ValueError("`held_out` rows are for calibration, which needs labels")
     if any(spec.head is not None and spec.head.keeps_exemplars for spec in task.modes.values()):

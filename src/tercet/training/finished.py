@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tercet.data.sketch import Sketch
 from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import (
@@ -19,6 +20,7 @@ from tercet.folders.model_folder import (
     stored_types,
 )
 from tercet.folders.onnx_folder import is_onnx_folder
+from tercet.folders.seen_file import read_seen
 from tercet.model import find_local_folder
 from tercet.network.network import Network
 from tercet.recipe import Recipe
@@ -30,10 +32,12 @@ class Finished:
     """The model that a recipe adds its tasks to.
 
     types: of the tensors in its folder, which stay stored as they are
+    sketch: of the rows that it was trained on, where they were recorded
     """
 
     info: ModelInfo
     types: Mapping[str, torch.dtype]
+    sketch: Sketch | None
 
 
 def complete(recipe: Recipe) -> Recipe:
@@ -107,4 +111,4 @@ def build_onto(recipe: Recipe) -> tuple[Network, Tokenizer, Finished]:
                 "`onto` uses; give them another name."
             )
     network.load_head_state({**network.head_state(), **before.head_state()})
-    return network, tokenizer, Finished(info, stored_types(folder))
+    return network, tokenizer, Finished(info, stored_types(folder), read_seen(folder))

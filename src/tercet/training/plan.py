@@ -42,11 +42,11 @@ class Subset:
         if task.subset is None:
             return None
         count = max(1, round(task.subset.share * rows))
-        if not task.subset.balanced:
+        if task.subset.drawn_by is None:
             return cls(count)
         assert labels is not None
         _, classes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        likely = 1.0 / sizes[classes]
+        likely = (sizes if task.subset.label_counts else 1.0 / sizes)[classes]
         return cls(count, likely / likely.sum())
 
 

@@ -12,6 +12,7 @@ import torch
 from tercet import weights
 from tercet.data.examples import Examples, describe_skipped, read_once
 from tercet.data.layouts import Split, has_dev
+from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.folders.model_card import side_cost
@@ -45,6 +46,7 @@ class Prepared:
     digests: of the rows of each task and split as they were read, and of the weights; on the main
         process only
     finished: the model that the recipe's tasks are added to, if any
+    sketch: of the rows that train, where the recipe records them; on the main process only
     """
 
     recipe: Recipe
@@ -56,6 +58,7 @@ class Prepared:
     weights: str
     digests: Mapping[str, str]
     finished: Finished | None = None
+    sketch: Sketch | None = None
 
     def losses(self, world: World) -> Losses:
         recipe = self.recipe
@@ -121,7 +124,10 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         with world.all_or_none():
             if world.is_main == is_main:
                 tables, targets = rows.choose(tables)
-    return Prepared(recipe, network, tokenizer, tables, targets, dev, name, digests, finished)
+    sketch = rows.record() if recipe.record_rows and world.is_main else None
+    return Prepared(
+        recipe, network, tokenizer, tables, targets, dev, name, digests, finished, sketch
+    )
 
 
 def _identify(recipe: Recipe, network: Network) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tercet.data.found import with_found_labels
+from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluation.measure import measure_outputs
@@ -241,6 +242,7 @@ class Run:
             self.folder.model,
             Parts(prepared.network, prepared.tokenizer, info),
             types=finished.types if finished is not None else {},
+            sketch=_joined(prepared.sketch, finished.sketch if finished is not None else None),
         )
         warnings = self._warnings(prepared, info)
         summary = {
@@ -310,6 +312,11 @@ def with_given_decisions(info: ModelInfo, tasks: Mapping[str, TaskSpec]) -> Mode
                 thresholds.setdefault(name, {})[mode] = spec.thresholds
     update = {"scalings": scalings or None, "thresholds": thresholds or None}
     return info.model_copy(update=update)
+
+
+def _joined(*sketches: Sketch | None) -> Sketch | None:
+    parts = [part for sketch in sketches if sketch is not None for part in sketch.parts]
+    return Sketch(tuple(parts)) if parts else None
 
 
 def _describe_start(start: Checkpoint | None) -> str:

@@ -48,7 +48,7 @@ class RunFolder:
                 "resume",
                 "out",
             )
-        if resume and stored.is_file() and Recipe.load(stored) != self._recipe:
+        if resume and stored.is_file() and not self._recipe.trains_as(Recipe.load(stored)):
             raise ArgumentError(
                 f"{stored}: the run was started with another recipe; use that one, with the same "
                 "`overrides`, or start a new run without `resume`.",

@@ -8,7 +8,10 @@ import numpy as np
 
 from tercet.data.examples import Examples
 from tercet.data.held_out import Rows, held_out_rows, rows_apart, rows_not_in
+from tercet.data.labels import parse_number
 from tercet.data.layouts import Split, has_dev
+from tercet.data.row_ids import read_label_cells
+from tercet.data.sketch import Sketch, SketchBuilder
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.infer.engine import Engine
@@ -38,6 +41,7 @@ class TrainingRows:
         self._read = read
         self._engine = engine
         self._listener = listener
+        self._columns: dict[str, Columns] = {}
 
     def choose(
         self, tables: Mapping[str, TaskTable]
@@ -48,9 +52,35 @@ class TrainingRows:
         targets: dict[str, Targets] = {}
         for name, table in tables.items():
             chosen[name], columns = self._choose(name, table)
+            self._columns[name] = columns
             if self._tasks[name].teacher is not None:
                 targets[name] = self._targets(teachers, name, columns)
         return chosen, targets
+
+    def record(self) -> Sketch:
+        """The rows that `choose` chose, and the known duplicates among them."""
+        builder = SketchBuilder()
+        for name, columns in self._columns.items():
+            texts = self._texts(name, columns)
+            builder.add_rows(texts)
+            same = self._duplicates(name, columns)
+            if len(same):
+                first, second = ([column[row] for row in same.tolist()] for column in texts)
+                builder.add_duplicates(first, second)
+        return builder.finish()
+
+    def _duplicates(self, name: str, columns: Columns) -> Rows:
+        """Places of the pairs labelled 1 among the rows of a task whose labels are 0 and 1."""
+        data = self._tasks[name].data
+        if len(columns) != 2 or data.pairs is not None:
+            return np.empty(0, np.int64)
+        cells = read_label_cells(self._read(name, "train"), data)
+        numbers = [] if cells is None else [parse_number(cell) for cell in cells]
+        if not set(numbers) <= {0.0, 1.0}:
+            return np.empty(0, np.int64)
+        return (
+            np.flatnonzero(np.array(numbers)[columns[0][1]]) if numbers else np.empty(0, np.int64)
+        )
 
     def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, Columns]:
         pairs = self._tasks[name].data.pairs

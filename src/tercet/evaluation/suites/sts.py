@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.data.examples import read_texts
+from tercet.data.folding import fold
 from tercet.data.layouts import find_split
 from tercet.data.senteval import STS_SETS, GradedPairs, StsSet, read_sts
+from tercet.data.sketch import Sketch
 from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import rounded
 from tercet.evaluation.bootstrap import estimates
@@ -28,8 +30,8 @@ INTERVAL = show.INTERVAL
 DOTS = 500
 """Pairs per chart."""
 Pair = frozenset[str]
-"""Both texts of a pair in either order, without blanks and case: copies of a sentence differ in
-these."""
+"""Both texts of a pair in either order, folded: copies of a sentence differ in case, blanks and
+final stops."""
 LEAKING = "cs224n-sts"
 """The layout whose train and dev files hold pairs of STS-B's test set, and of the years that STS-B
 was chosen from."""
@@ -177,10 +179,11 @@ class Sts(Suite):
         unleaked = None
         models = (context.model, *context.compared)
         leaking = next(filter(None, map(leaking_data, models)), None)
-        if pairs and leaking is not None:
+        sketches = [model.sketch for model in models if model.sketch is not None]
+        if pairs and (leaking is not None or sketches):
             with note_missing(missing, self.name, "all sets without leaked pairs"):
-                held = held_pairs(leaking, context.data)
-                fair = {name: without_leaks(each, held) for name, each in pairs.items()}
+                held = set[Pair]() if leaking is None else held_pairs(leaking, context.data)
+                fair = {name: without_leaks(each, held, sketches) for name, each in pairs.items()}
                 unleaked = {
                     name: results[name] if each is pairs[name] else _measure(texts, each)
                     for name, each in fair.items()
@@ -203,10 +206,15 @@ def held_pairs(data: DataSpec, data_dir: Path) -> set[Pair]:
     return held
 
 
-def without_leaks(pairs: GradedPairs, held: set[Pair]) -> GradedPairs:
-    """The pairs that are not held; the same object where none is."""
+def without_leaks(
+    pairs: GradedPairs, held: set[Pair], sketches: Sequence[Sketch] = ()
+) -> GradedPairs:
+    """The pairs that are neither held nor in a sketch; the same object where none is."""
     keys = _folded(pairs.first, pairs.second)
-    kept_rows = [row for row, key in enumerate(keys) if key not in held]
+    seen = np.array([key in held for key in keys], np.bool_)
+    for sketch in sketches:
+        seen |= sketch.seen([pairs.first, pairs.second])
+    kept_rows = np.flatnonzero(~seen)
     if len(kept_rows) == len(keys):
         return pairs
     return GradedPairs(
@@ -218,10 +226,7 @@ def without_leaks(pairs: GradedPairs, held: set[Pair]) -> GradedPairs:
 
 
 def _folded(first: Iterable[str], second: Iterable[str]) -> list[Pair]:
-    return [
-        frozenset("".join(text.casefold().split()) for text in pair)
-        for pair in zip(first, second, strict=True)
-    ]
+    return [frozenset(map(fold, pair)) for pair in zip(first, second, strict=True)]
 
 
 def _measure(texts: EncodedTexts, pairs: GradedPairs) -> SetResult:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tercet.data.senteval import FoldedTask, Labelled, SplitTask, read_folded, read_split
 from tercet.evaluation import presentation as show
 from tercet.evaluation.bootstrap import estimates
+from tercet.evaluation.contamination import Contamination
 from tercet.evaluation.encoded_texts import EncodedTexts
 from tercet.evaluation.metrics import Estimate, classification_metrics
 from tercet.evaluation.suite import Context, Missing, Suite, SuiteResult, note_missing
@@ -44,11 +45,19 @@ class TransferResult:
     rows: number of predicted rows
     metrics: accuracy, and F1 of class 1 for pairs
     penalties: the chosen C of each fold, or the one of the split
+    seen: rows that the model was trained on, and rows that are implied; without_seen_rows: the
+        metrics of the others; both None for a model without a sketch
     """
 
     rows: int
     metrics: dict[str, Estimate]
     penalties: list[float]
+    seen: dict[str, int] | None = None
+    without_seen_rows: dict[str, Estimate] | None = None
+
+    @property
+    def unseen_rows(self) -> int:
+        return self.rows - sum((self.seen or {}).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,17 @@ class TransfersResult(SuiteResult):
             [show.Cell(name), show.Cell(metric), *show.estimate_cells(value), show.count(task.rows)]
             for name, task in self.tasks.items()
             for metric, value in task.metrics.items()
+        ]
+        rows += [
+            [
+                show.Cell(name),
+                show.Cell(f"{metric}, unseen rows"),
+                *show.estimate_cells(value),
+                show.count(task.unseen_rows),
+            ]
+            for name, task in self.tasks.items()
+            if task.unseen_rows < task.rows
+            for metric, value in (task.without_seen_rows or {}).items()
         ]
         names = [show.Cell("Average"), show.Cell("accuracy")]
         rows.append([*names, show.number(self.average), *[show.Cell("")] * 2])
@@ -152,7 +172,9 @@ def _measure_folds(texts: EncodedTexts, name: FoldedTask, data_dir: Path) -> Tra
     classes = _regressions(vectors, labels, used).predict(vectors)
     fold_of = (~used).argmax(axis=1)
     predicted = classes[np.arange(len(labels)), fold_of, chosen[fold_of]]
-    return _result(labels, predicted, [PENALTIES[place] for place in chosen], ("accuracy",))
+    found = Contamination.of(texts.model, rows.texts)
+    penalties = [PENALTIES[place] for place in chosen]
+    return _result(labels, predicted, penalties, ("accuracy",), found)
 
 
 def _measure_split(texts: EncodedTexts, name: SplitTask, data_dir: Path) -> TransferResult:
@@ -169,7 +191,8 @@ def _measure_split(texts: EncodedTexts, name: SplitTask, data_dir: Path) -> Tran
     chosen = int(scores.argmax())
     predicted = fits.predict(_features(texts, test))[:, 0, chosen]
     metrics = ("accuracy", "f1") if name == "MRPC" else ("accuracy",)
-    return _result(test.labels, predicted, [PENALTIES[chosen]], metrics)
+    found = Contamination.of(texts.model, test.texts)
+    return _result(test.labels, predicted, [PENALTIES[chosen]], metrics, found)
 
 
 def _features(texts: EncodedTexts, rows: Labelled) -> Floats:
@@ -206,9 +229,21 @@ def _folds(labels: Ints) -> Bools:
 
 
 def _result(
-    labels: Ints, predicted: Ints, penalties: list[float], metrics: tuple[str, ...]
+    labels: Ints,
+    predicted: Ints,
+    penalties: list[float],
+    metrics: tuple[str, ...],
+    found: Contamination | None,
 ) -> TransferResult:
     certain = np.eye(int(max(labels.max(), predicted.max())) + 1)[predicted]
-    values = classification_metrics(labels, certain)
-    chosen = {metric: values[metric] for metric in metrics}
-    return TransferResult(len(labels), estimates(chosen, labels, certain, SEED), penalties)
+
+    def measure(rows: Bools) -> dict[str, Estimate]:
+        values = classification_metrics(labels[rows], certain[rows])
+        chosen = {metric: values[metric] for metric in metrics}
+        return estimates(chosen, labels[rows], certain[rows], SEED)
+
+    whole = measure(np.ones(len(labels), np.bool_))
+    if found is None:
+        return TransferResult(len(labels), whole, penalties)
+    unseen = found.measure(whole, lambda: measure(found.fresh))
+    return TransferResult(len(labels), whole, penalties, found.to_json(), unseen)

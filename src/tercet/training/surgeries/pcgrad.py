@@ -27,3 +27,12 @@ class PCGrad(nn.Module):
             removed = torch.where(opposed, products / gramian.diagonal()[other], 0.0)
             weights.scatter_add_(1, other[:, None], -removed[:, None])
         return weights.sum(dim=0)
+
+
+class MeanPCGrad(PCGrad):
+    """The mean of the projected gradients, the default of the widely used PyTorch code (Tseng,
+    2020); Yu et al. give the sum."""
+
+    def forward(self, gramian: Tensor) -> Tensor:
+        """Gram matrix [tasks, tasks] to weights [tasks]."""
+        return super().forward(gramian) / len(gramian)

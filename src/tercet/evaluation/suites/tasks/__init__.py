@@ -11,11 +11,12 @@ import numpy as np
 
 from tercet.data.examples import BadRow, Examples, describe_skipped, read_examples
 from tercet.data.files import unit_of
-from tercet.data.layouts import has_dev
+from tercet.data.layouts import Split, has_dev, split_files
 from tercet.data.row_ids import read_row_ids
 from tercet.errors import TercetError
 from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import Answers, RowPlaces
+from tercet.evaluation.contamination import Contamination
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.metrics import Estimate, Values
 from tercet.evaluation.scaling import judged_rows
@@ -35,6 +36,7 @@ class TaskResult:
     skipped: list[BadRow]
     files: list[str]
     modes: dict[Mode, Answers]
+    contamination: Contamination | None = None
 
     @property
     def best(self) -> Answers:
@@ -53,6 +55,7 @@ class TaskResult:
                 {"file": Path(row.file).name, "line": row.line, "reason": row.reason}
                 for row in self.skipped
             ],
+            "seen": None if self.contamination is None else self.contamination.to_json(),
             "metric": self.best.metric,
             "classes": self.best.classes,
             "modes": {mode: answers.to_json() for mode, answers in self.modes.items()},
@@ -66,8 +69,9 @@ class TasksResult(SuiteResult):
     tasks: dict[str, TaskResult]
     overall: Values
     missing: list[Missing] = field(default_factory=list)
-    without_dev: list[str] = field(default_factory=list)
-    """Names of tasks that have no dev rows and were not measured."""
+    without_rows: list[str] = field(default_factory=list)
+    """Names of tasks that have no rows of the split and were not measured."""
+    split: Split = "dev"
     method: str = ""
     """How the rows were measured, in a sentence, if not on dev."""
 
@@ -85,6 +89,7 @@ class TasksResult(SuiteResult):
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "split": self.split,
             "tasks": {name: task.to_json() for name, task in self.tasks.items()},
             "overall": self.overall,
         }
@@ -102,8 +107,14 @@ class TasksResult(SuiteResult):
             for name, task in self.tasks.items()
             if task.skipped
         ]
-        return skipped + [
-            f"{name}: has no dev rows, so it is not measured." for name in self.without_dev
+        seen = [
+            f"{name}: {task.contamination.describe()}"
+            for name, task in self.tasks.items()
+            if task.contamination is not None
+        ]
+        return [*skipped, *seen] + [
+            f"{name}: has no {self.split} rows, so it is not measured."
+            for name in self.without_rows
         ]
 
     def headlines(self) -> list[show.Headline]:
@@ -122,7 +133,8 @@ class TasksResult(SuiteResult):
         return findings
 
     def tables(self) -> list[show.Table]:
-        return [table for table in (self._metrics_table(), self._calibration_table()) if table.rows]
+        tables = self._metrics_table(), self._unseen_table(), self._calibration_table()
+        return [table for table in tables if table.rows]
 
     def sections(self, suite: type[Suite]) -> list[show.Section]:
         if not self.tasks:
@@ -172,6 +184,28 @@ class TasksResult(SuiteResult):
             rows=rows,
         )
 
+    def _unseen_table(self) -> show.Table:
+        """Of tasks some of whose rows were trained on."""
+        rows = []
+        for name, mode, answers in self._answers():
+            found = self.tasks[name].contamination
+            if found is None or answers.unseen is None or found.fresh.all():
+                continue
+            for metric, value in answers.unseen.items():
+                cells = [
+                    show.Cell(name),
+                    show.Cell(metric),
+                    show.number(answers.metrics[metric].value),
+                ]
+                rows.append(
+                    [*cells, *show.estimate_cells(value), show.Cell(mode), show.count(found.rows)]
+                )
+        return show.Table(
+            caption="Without rows that the model was trained on, or that these imply",
+            columns=["Task", "Metric", "All rows", "Unseen rows", show.INTERVAL, "Mode", "Rows"],
+            rows=rows,
+        )
+
     def _calibration_table(self) -> show.Table:
         numeric = ["Calibration error", "Negative log-likelihood", "Temperature", "Shift"]
         rows = []
@@ -207,24 +241,33 @@ class Tasks(Suite):
         predicting = {name: spec for name, spec in context.model.tasks.items() if spec.predicts}
         if not predicting:
             raise TercetError("This model has no task to measure; it can only embed.")
-        specs = {name: spec for name, spec in predicting.items() if has_dev(spec.data)}
-        without_dev = [name for name in predicting if name not in specs]
+        specs = {name: spec for name, spec in predicting.items() if _has(spec, context.split)}
+        without_rows = [name for name in predicting if name not in specs]
+        if not specs and context.split == "train":
+            raise TercetError("No task of this model was trained on labelled rows.")
         if not specs:
             raise TercetError(
-                f"Task `{without_dev[0]}` of this model has no dev rows to measure it on; set "
+                f"Task `{without_rows[0]}` of this model has no dev rows to measure it on; set "
                 "`data.dev` in its recipe to files or to a share of the training rows."
             )
         results: dict[str, TaskResult] = {}
         missing: list[Missing] = []
         for name, spec in specs.items():
             with note_missing(missing, self.name, name):
-                examples = read_examples(spec, "dev", context.data)
+                examples = read_examples(spec, context.split, context.data)
                 results[name] = _measure(context, name, spec, examples)
         if missing:
             nothing: Values = {"mean": None, "mean-shifted": None}
-            return TasksResult(results, nothing, missing, without_dev)
+            return TasksResult(results, nothing, missing, without_rows, context.split)
         overall = overall_of(_values(results), specs)
-        return TasksResult(results, overall, without_dev=without_dev)
+        return TasksResult(results, overall, [], without_rows, context.split)
+
+
+def _has(spec: TaskSpec, split: Split) -> bool:
+    """Whether a task has labelled rows of a split."""
+    if split == "dev":
+        return has_dev(spec.data)
+    return spec.learns_labels and bool(split_files(spec.data, split))
 
 
 def _values(tasks: dict[str, TaskResult]) -> Metrics:
@@ -242,12 +285,13 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
     texts = tuple(column[: context.rows] for column in examples.texts)
     labels = examples.labels[: len(texts[0])]
     places = places_of(spec, examples, len(labels))
+    found = Contamination.of(context.model, texts)
     scalings = (context.model.info.scalings or {}).get(name, {})
     thresholds = (context.model.info.thresholds or {}).get(name, {})
     modes: dict[Mode, Answers] = {}
     for mode in spec.predicting_modes:
         scaling, judged = scalings.get(mode), None
-        if scaling is not None:
+        if scaling is not None and context.split == "dev":
             judged = np.intersect1d(np.arange(len(labels)), judged_rows(spec, len(examples)))
         modes[mode] = measure_outputs(
             name,
@@ -260,8 +304,10 @@ def _measure(context: Context, name: str, spec: TaskSpec, examples: Examples) ->
             judged=judged,
             texts=texts,
             places=places,
+            found=found,
         )
-    return TaskResult(list(examples.skipped), [path.name for path in examples.files], modes)
+    files = [path.name for path in examples.files]
+    return TaskResult(list(examples.skipped), files, modes, found)
 
 
 def places_of(spec: TaskSpec, examples: Examples, count: int) -> RowPlaces:
