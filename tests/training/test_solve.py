@@ -310,3 +310,45 @@ def test_a_solved_stage_leaves_the_encoder_as_it_is(train: Train, tiny_encoder: 
     assert trained
     summary = json.loads((run / "summary.json").read_text())
     assert summary["steps"] == summary["kept"] == 1
+
+
+def test_given_thresholds_reach_the_model_folder(train: Train, tmp_path: Path) -> None:
+    from tercet.training.run import with_given_decisions
+
+    info = load(train("run", tasks={"sentiment": CLASSES})).info
+    tags = {
+        **CLASSES,
+        "labels": ["a", "b"],
+        "multi_label": True,
+        "single": {
+            "head": UNIT,
+            "objective": {"kind": "binary-cross-entropy"},
+            "thresholds": [0.3, 0.6],
+        },
+    }
+    spec = type(info.tasks["sentiment"]).model_validate(tags)
+    update = {"tasks": {"tags": spec}, "thresholds": {"tags": {"single": [0.5, 0.5]}}}
+    found = with_given_decisions(info.model_copy(update=update), {"tags": spec})
+    assert found.thresholds == {"tags": {"single": [0.3, 0.6]}}
+    assert found.scalings is None
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({**GRADES, "bi": {**GRADES["bi"], "scaling": {"temperature": 2}}}, "predicts classes"),
+        ({**TWO, "bi": {**TWO["bi"], "thresholds": [0.5, 0.5]}}, r"needs `multi_label = true`"),
+    ],
+)
+def test_decisions_that_do_not_fit_are_refused(task: Any, message: str) -> None:
+    with pytest.raises(TercetError, match=message):
+        Recipe.from_tree(
+            {
+                "name": "x",
+                "summary": "x",
+                "encoder": {"name": "x"},
+                "tasks": {"same": task},
+                "stages": [SOLVE],
+            },
+            where="x",
+        )
