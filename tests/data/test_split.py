@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tercet.data.split import choose_dev, split_off
+from tercet.data.split import choose_dev, fold_numbers, split_off
 from tercet.errors import TercetError
 
 WORDS = st.sampled_from(["Apple", "pear ", " PEAR", "plum", "fig", "sour  plum", "Sour plum"])
@@ -188,3 +188,69 @@ def test_few_large_groups_give_dev_the_nearest_size() -> None:
 def test_what_cannot_be_split_is_told(texts: list[str], groups: list[str] | None) -> None:
     with pytest.raises(TercetError, match=r"`dev` = 0.2: no dev rows can be split off 10 rows"):
         split_off([texts], None, share=0.2, groups=groups)
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.integers(2, 5), SEEDS, st.data())
+def test_folds_are_repeatable_and_keep_blocks_together(
+    table: tuple[list[list[str]], list[str | None] | None],
+    folds: int,
+    seed: int,
+    data: st.DataObject,
+) -> None:
+    texts, groups = table
+    count = len(texts[0])
+    labels = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)))
+    numbers = fold_numbers(texts, labels, folds=folds, groups=groups, seed=seed)
+    assert numbers.shape == (count,)
+    assert numbers.dtype == np.int64
+    assert set(numbers.tolist()) <= set(range(folds))
+    again = fold_numbers(texts, labels, folds=folds, groups=groups, seed=seed)
+    assert np.array_equal(numbers, again)
+    together: dict[Any, set[int]] = {}
+    for row, number in enumerate(numbers.tolist()):
+        # Equal rows and groups are never split up, however large their blocks are.
+        same = tuple(sorted(fold(column[row]) for column in texts))
+        together.setdefault(same, set()).add(number)
+        if groups is not None and groups[row] is not None:
+            together.setdefault(("group", groups[row]), set()).add(number)
+    blocks = blocks_of(texts, groups)
+    if max(Counter(blocks).values()) <= count // folds:
+        for row, number in enumerate(numbers.tolist()):
+            together.setdefault(("block", blocks[row]), set()).add(number)
+    assert all(len(found) == 1 for found in together.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=10, max_size=90), st.integers(2, 5), SEEDS)
+def test_folds_have_the_same_rows_of_every_class(classes: list[int], folds: int, seed: int) -> None:
+    texts = [f"text {row}" for row in range(len(classes))]
+    numbers = fold_numbers([texts], np.array(classes), folds=folds, seed=seed)
+    for label in set(classes):
+        rows = np.bincount(numbers[np.array(classes) == label], minlength=folds)
+        assert rows.max() - rows.min() <= 1
+    sizes = np.bincount(numbers, minlength=folds)
+    assert sizes.max() - sizes.min() <= len(set(classes))
+
+
+def test_folds_of_grades_and_of_several_labels() -> None:
+    draws = np.random.default_rng(1)
+    texts = [f"text {row}" for row in range(600)]
+    grades = draws.normal(size=600).astype(np.float32) ** 3
+    numbers = fold_numbers([texts], grades, folds=3)
+    assert np.bincount(numbers).tolist() == [200, 200, 200]
+    means = [np.median(grades[numbers == fold]) for fold in range(3)]
+    assert np.ptp(means) < 0.1
+    labels = (draws.random((600, 3)) < [0.5, 0.2, 0.02]).astype(np.int64)
+    numbers = fold_numbers([texts], labels, folds=3)
+    rare = [int(labels[numbers == fold, 2].sum()) for fold in range(3)]
+    assert max(rare) - min(rare) <= 1
+    assert not np.array_equal(numbers, fold_numbers([texts], labels, folds=3, seed=5))
+
+
+def test_folds_under_a_common_premise_keep_equal_pairs_together() -> None:
+    first = ["A man sleeps."] * 60
+    second = [f"He dreams of {row // 2}." for row in range(60)]
+    numbers = fold_numbers([first, second], np.arange(60) // 2 % 3, folds=3)
+    assert np.bincount(numbers).tolist() == [20, 20, 20]
+    assert np.array_equal(numbers[::2], numbers[1::2])

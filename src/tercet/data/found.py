@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tercet.data.examples import check_columns
 from tercet.data.files import unit_of
-from tercet.data.labels import parse_number, split_labels
+from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.layouts import find_split, resolve
 from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
@@ -53,9 +53,7 @@ def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
         if label.text in seen:
             continue
         seen.add(label.text)
-        number = parse_number(label.text)
-        is_number = number is not None and math.isfinite(number)
-        known.setdefault(number if is_number and number is not None else label.text, label.text)
+        known.setdefault(label_key(label.text), label.text)
         if len(known) > MOST_LABELS:
             raise TercetError(
                 f"{label.place}: column `{_column(task)}` has more than {MOST_LABELS:,} different "
@@ -68,9 +66,7 @@ def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
             f"{_files(task, data_dir)}: column `{_column(task)}` has {found}; a task needs two "
             "or more."
         )
-    numbers = sorted(key for key in known if isinstance(key, float))
-    words = sorted((key for key in known if isinstance(key, str)), key=lambda w: (w.casefold(), w))
-    return [*(known[number] for number in numbers), *words]
+    return in_order(known)
 
 
 def found_range(task: TaskSpec, data_dir: Path) -> tuple[float, float]:

@@ -137,6 +137,20 @@ def parse_number(cell: str) -> float | None:
         return None
 
 
+def label_key(label: str) -> str | float:
+    """What a label is known by: numbers that are equal are one label."""
+    number = parse_number(label)
+    return label if number is None or not math.isfinite(number) else number
+
+
+def in_order(labels: Mapping[str | float, str]) -> list[str]:
+    """Labels by their keys, in the order of their numbers: numbers by value, then words
+    alphabetically."""
+    numbers = sorted(key for key in labels if isinstance(key, float))
+    words = sorted((key for key in labels if isinstance(key, str)), key=lambda w: (w.casefold(), w))
+    return [labels[key] for key in (*numbers, *words)]
+
+
 def _are_numbers(names: Sequence[str] | None) -> bool:
     """Whether class names are numbers (1 to 5 stars): these are not also counted from 0."""
     return names is not None and any(parse_number(name) is not None for name in names)

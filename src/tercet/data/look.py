@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from tercet.data.columns import LABELS, TEXTS, find_column, is_name
 from tercet.data.delimited import OPEN, Reading
 from tercet.data.files import find_file
-from tercet.data.labels import parse_number, split_labels
+from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.readers import column_names, read_rows
 from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.specs import Column
@@ -284,8 +284,8 @@ def _understood(
     kind: LabelKind | None,
     doubts: list[str],
 ) -> Look:
-    separator = _separator(label)
     lists = _are_lists(label)
+    separator = None if lists else _separator(label)
     if kind is None:
         kind = _kind(label, several=lists or separator is not None, doubts=doubts)
     if kind == "multi-label" and separator is None and not lists:
@@ -299,15 +299,17 @@ def _understood(
     if not rows:
         raise TercetError(f"{path}: no row has both a text and a label.")
     counts: Counter[str] = Counter()
+    spelling: dict[str | float, str] = {}
     for _, cell in rows:
-        counts.update(split_labels(cell, separator) if kind == "multi-label" else [cell])
+        parts = split_labels(cell, separator) if kind == "multi-label" else [cell]
+        counts.update(spelling.setdefault(label_key(part), part) for part in parts)
     duplicates, conflicts = _repeated(rows)
     return Look(
         path=path,
         texts=tuple(_column(each.name) for each in texts),
         label=_column(label.name),
         kind=kind,
-        names=[] if kind == "grades" else _ordered(path, label, counts),
+        names=[] if kind == "grades" else _names(path, label, spelling),
         counts={} if kind == "grades" else dict(counts),
         range=_range(path, label, counts) if kind == "grades" else None,
         separator=separator if kind == "multi-label" else None,
@@ -388,20 +390,18 @@ def _repeated(rows: Sequence[tuple[tuple[str | None, ...], str]]) -> tuple[int, 
     return duplicates, conflicts
 
 
-def _ordered(path: Path, label: _Profile, counts: Counter[str]) -> list[str]:
-    """Labels in the order of their numbers: numbers by value, words alphabetically."""
-    if len(counts) < 2:
-        found = f"only one label, {next(iter(counts), '')!r}"
+def _names(path: Path, label: _Profile, labels: dict[str | float, str]) -> list[str]:
+    """The names of classes or labels, in the order of their numbers."""
+    if len(labels) < 2:
+        found = f"only one label, {next(iter(labels.values()), '')!r}"
         raise TercetError(f"{path}: column `{label.name}` has {found}; a task needs two or more.")
-    if len(counts) > MOST_CLASSES:
+    if len(labels) > MOST_CLASSES:
         raise ArgumentError(
-            f"{path}: column `{label.name}` has {len(counts):,} different labels; it looks like "
+            f"{path}: column `{label.name}` has {len(labels):,} different labels; it looks like "
             "text or grades: name another column with `label`.",
             "label",
         )
-    return sorted(
-        counts, key=lambda name: (parse_number(name) is None, parse_number(name) or 0.0, name)
-    )
+    return in_order(labels)
 
 
 def _range(path: Path, label: _Profile, counts: Counter[str]) -> tuple[float, float]:

@@ -1,0 +1,497 @@
+"""`tercet.fit` on the tiny encoder: what it takes, what it leaves, and what it never does."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tercet
+from tercet.errors import ArgumentError, TercetError
+from tercet.fitting import fit as fitting
+from tercet.fitting import planning
+from tercet.model import Model
+from tercet.recipe import Recipe
+from tercet.training.listener import Silent
+
+WEIGHTS = ("model.safetensors", "heads.safetensors")
+SHORT = 0.001
+"""Minutes in which nothing is tuned."""
+Rows = list[dict[str, Any]]
+TEAMS = {"film desk": "film plot", "music": "guitar guitar", "weather": "rain rain"}
+FILLERS = ["the", "a", "how", "is", "it", "long", "good", "of", "dull"]
+TAGS = {"cinema": "film", "music": "guitar", "weather": "rain"}
+
+
+def team_rows(count: int = 60, *, seed: int = 1) -> Rows:
+    """Three classes, told by their words."""
+    draw = random.Random(seed)
+    rows = []
+    for number in range(count):
+        team = list(TEAMS)[number % 3]
+        words = [*draw.sample(FILLERS, 4), *TEAMS[team].split()]
+        draw.shuffle(words)
+        rows.append({"text": f"{' '.join(words)} {number}", "team": team})
+    return rows
+
+
+def same_rows(count: int = 60) -> Rows:
+    """Whether two texts are about the same word."""
+    draw = random.Random(2)
+    words = ["film", "guitar", "rain", "plot", "book"]
+    rows = []
+    for number in range(count):
+        first, other = draw.sample(words, 2)
+        second = first if number % 2 else other
+        rows.append(
+            {
+                "question": f"what is {first} {number}",
+                "other": f"tell me about {second} {number + 500}",
+                "same": "yes" if number % 2 else "no",
+            }
+        )
+    return rows
+
+
+def grade_rows(count: int = 60) -> Rows:
+    """Grades from 1 to 10: how many of three words two texts have in common."""
+    draw = random.Random(3)
+    words = [*FILLERS, *TAGS.values()]
+    rows = []
+    for number in range(count):
+        common = number % 4
+        drawn = draw.sample(words, 6 - common)
+        second = [*drawn[:common], *drawn[3:]]
+        grade = 1 + 3 * common if number % 5 else 2 + 2 * common
+        rows.append({"a": " ".join(drawn[:3]), "b": " ".join(second), "grade": grade})
+    return rows
+
+
+def tag_rows(count: int = 60) -> Rows:
+    """Any number of three tags."""
+    draw = random.Random(4)
+    rows = []
+    for number in range(count):
+        tags = [tag for tag in TAGS if draw.random() < 0.5]
+        words = draw.sample(FILLERS, 3) + [TAGS[tag] for tag in tags] * 2
+        draw.shuffle(words)
+        rows.append({"text": f"{' '.join(words)} {number}", "tags": tags})
+    return rows
+
+
+class Hearing(Silent):
+    """Notes what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.stages: list[str] = []
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+    def begin_stage(self, name: str, *, steps: int, done: int) -> None:
+        self.stages.append(name)
+
+
+Fit = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    """`tercet.fit` on the tiny encoder, into a folder of its own."""
+    folder = tmp_path_factory.mktemp("fits")
+    count = 0
+
+    def run(*sources: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 3.0}
+        given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TERCET_CACHE", str(folder / "cache"))
+            return tercet.fit(*sources, **given)
+
+    return run
+
+
+def weights(folder: Path) -> list[bytes]:
+    return [(folder / "model" / file).read_bytes() for file in WEIGHTS]
+
+
+def write(path: Path, rows: list[dict[str, Any]], delimiter: str = ",") -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def pandas_of(rows: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(rows)
+
+
+def polars_of(rows: Any) -> Any:
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+def arrow_of(rows: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(rows)
+
+
+def dataset_of(rows: Any) -> Any:
+    return pytest.importorskip("datasets").Dataset.from_list(rows)
+
+
+def columns_of(rows: Any) -> Any:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.fixture(scope="module")
+def several(fit: Fit) -> tuple[Any, Hearing]:
+    """Four tasks of every kind on one encoder, judged by cross-validation."""
+    listener = Hearing()
+    result = fit(
+        team=pandas_of(team_rows()),
+        same=same_rows(),
+        alike=columns_of(grade_rows()),
+        tags=arrow_of(tag_rows()),
+        listener=listener,
+    )
+    return result, listener
+
+
+@pytest.fixture(scope="module")
+def plain(fit: Fit) -> Any:
+    return fit(team=team_rows(30), minutes=SHORT)
+
+
+@pytest.mark.parametrize("make", [pandas_of, polars_of, arrow_of, dataset_of, columns_of])
+def test_tables_of_every_kind_are_the_same(fit: Fit, plain: Any, make: Any) -> None:
+    other = fit(team=make(team_rows(30)), minutes=SHORT)
+    assert weights(plain.folder) == weights(other.folder)
+    assert plain.scores == other.scores
+
+
+def test_every_task_is_fitted_and_answers(several: tuple[Any, Hearing]) -> None:
+    result, _ = several
+    assert list(result.scores) == ["team", "same", "alike", "tags"]
+    metrics = {name: score.metric for name, score in result.scores.items()}
+    assert metrics == {
+        "team": "accuracy", "same": "accuracy", "alike": "pearson", "tags": "micro-f1"
+    }  # fmt: skip
+    for score in result.scores.values():
+        assert score.rows == 60
+        assert score.interval[0] <= score.value <= score.interval[1]
+    assert result.scores["alike"].majority is None
+    assert result.scores["team"].majority == pytest.approx(1 / 3)
+    model = result.model
+    (found,) = model.predict("team", ["how good is the rain rain"])
+    assert found.name in TEAMS
+    (labels,) = model.predict("tags", ["the film film is long"])
+    assert set(labels.names) <= set(TAGS)
+    (same,) = model.predict("same", [("what is rain", "tell me about rain")])
+    assert same.name in ("no", "yes")
+    (grade,) = model.predict("alike", [("a film", "a film")])
+    assert 1.0 <= grade <= 10.0
+
+
+def test_what_was_understood_and_measured_is_said(several: tuple[Any, Hearing]) -> None:
+    _, listener = several
+    said = listener.said
+    assert said[0].startswith("team.parquet: 60 texts in `text`, 3 classes (film desk 33%")
+    for name in ("team", "same", "alike", "tags"):
+        assert any(s.startswith(f"{name}: simple baselines by") for s in said)
+        assert any(s.startswith(f"{name}: tuned encoder") for s in said)
+    assert any(s.startswith("The ") and s.endswith("trained on all rows.") for s in said)
+    assert "trial 3 of 3, heads" in listener.stages
+
+
+def test_the_folder_is_complete(several: tuple[Any, Hearing], tmp_path: Path) -> None:
+    result, _ = several
+    names = {path.name for path in result.folder.iterdir()}
+    assert names >= {
+        "model", "recipe.toml", "report.html", "evaluation.json", "baselines.json", "summary.json",
+        "data",
+    }  # fmt: skip
+    assert "checkpoints" not in names
+    assert result.data == result.folder / "data"
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert "cross-validation" in page
+    assert result.report(tmp_path / "again.html").read_text("utf-8") == page
+    baselines = json.loads((result.folder / "baselines.json").read_text())["tasks"]
+    assert {n: b["linear"] for n, b in baselines.items()} == {
+        name: score.linear for name, score in result.scores.items()
+    }
+    summary = json.loads((result.folder / "summary.json").read_text())
+    assert "cross-validation" in summary["method"]
+    info = result.model.info
+    assert info.scalings.keys() == {"team", "same", "tags"}
+    assert len(info.thresholds["tags"]["single"]) == 3
+    for name, score in result.scores.items():
+        (measured,) = info.metrics[name].values()
+        assert measured[score.metric] == pytest.approx(score.value)
+        assert score.metric in repr(result)
+    assert repr(result).startswith(f"FitResult in {result.folder}")
+    assert result.warnings == summary["warnings"]
+    assert result.evaluation.suites["tasks"].method == summary["method"]
+
+
+def test_a_cross_validated_recipe_trains_again_to_the_same_weights(
+    several: tuple[Any, Hearing], tmp_path: Path
+) -> None:
+    result, _ = several
+    recipe = Recipe.load(result.folder / "recipe.toml")
+    assert recipe == result.recipe
+    again = tercet.train(recipe, data=result.data, out=tmp_path / "again", device="cpu")
+    assert weights(again.folder) == weights(result.folder)
+    assert again.model.info.scalings == result.model.info.scalings
+    assert again.model.info.thresholds == result.model.info.thresholds
+
+
+@pytest.fixture
+def on_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were many rows: a share of them is dev."""
+    monkeypatch.setattr(fitting, "FOLDED_ROWS", 10)
+
+
+@pytest.mark.usefixtures("on_a_share")
+def test_a_recipe_with_a_share_trains_again_to_the_same_weights(fit: Fit, tmp_path: Path) -> None:
+    files = {
+        "team": write(tmp_path / "team.csv", team_rows(120), delimiter=";"),
+        "same": write(tmp_path / "same.csv", same_rows(80)),
+    }
+    result = fit(*files.values(), out=tmp_path / "run")
+    assert result.data == tmp_path.resolve()
+    assert not (result.folder / "data").exists()
+    assert {n: task.data.dev for n, task in result.recipe.tasks.items()}["team"] == 0.15
+    assert result.scores["team"].rows == 18
+    again = tercet.train(
+        result.folder / "recipe.toml", data=result.data, out=tmp_path / "again", device="cpu"
+    )
+    assert weights(again.folder) == weights(result.folder)
+    assert again.model.info.scalings == result.model.info.scalings
+    for name, score in result.scores.items():
+        (metrics,) = again.dev[name].values()
+        assert metrics[score.metric] == pytest.approx(score.value)
+
+
+@pytest.mark.usefixtures("on_a_share")
+def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
+    fit: Fit, tmp_path: Path
+) -> None:
+    from tercet.data.examples import read_examples
+
+    path = write(tmp_path / "team.csv", team_rows(90))
+    settings = fitting.Settings(
+        sources=fitting.gather([path], {}, task=None, dev=None, given=fitting.Given(), folder=path),
+        folder=tmp_path.resolve(),
+        encoder={"name": "x"},
+        onto=None,
+        width=32,
+        seed=1,
+        judge="share",
+        epochs=1.0,
+        decisions={},
+    )
+    tasks = planning.tuned_recipe(settings).tasks
+    own = read_examples(tasks["team"], "train", tmp_path)
+    contrast = read_examples(tasks["team-contrast"], "train", tmp_path)
+    assert contrast.texts == own.texts
+    assert contrast.labels is not None
+    assert np.array_equal(contrast.labels, own.labels)
+
+
+def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:
+    train, dev = (
+        write(tmp_path / "t.csv", team_rows()),
+        write(tmp_path / "d.csv", team_rows(21, seed=9)),
+    )
+    result = fit(train, dev=dev, task="team", out=tmp_path / "run")
+    assert result.scores["team"].rows == 21
+    assert result.recipe.tasks["team"].data.dev == ["d.csv"]
+    mixed = fit(team=team_rows(), dev={"team": team_rows(21, seed=9)}, minutes=SHORT)
+    assert mixed.scores["team"].rows == 21
+    assert (mixed.folder / "data" / "team-dev.parquet").is_file()
+    evaluated = tercet.evaluate(mixed.model, mixed.data)
+    assert "accuracy" in repr(evaluated)
+
+
+def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
+    rows = [
+        {"subject": f"no {n}", "level": 1 + n % 3, "who": f"w{n // 2}", **row}
+        for n, row in enumerate(team_rows())
+    ]
+    guessed = fit(rows, label="level", text="text", kind="grades", task="level", minutes=SHORT)
+    assert guessed.scores["level"].metric == "pearson"
+    assert guessed.recipe.tasks["level"].range == (1.0, 3.0)
+    grouped = fit(team=rows, label="team", text="text", group="who", minutes=SHORT)
+    assert list(grouped.scores) == ["team"]
+    with pytest.raises(TercetError, match="no column `whom`"):
+        fit(team=rows, label="team", text="text", group="whom", minutes=SHORT)
+
+
+def test_rows_of_a_group_are_never_split_up(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    real = fitting.Folds
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        seen.append(real(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(fitting, "Folds", noting)
+    rows = [{**row, "who": f"w{n // 4}"} for n, row in enumerate(team_rows())]
+    fit(team=rows, label="team", group="who", minutes=SHORT)
+    numbers = seen[0]._numbers["team"].reshape(-1, 4)
+    assert (numbers == numbers[:, :1]).all()
+    assert len(np.unique(numbers)) == 3
+
+
+def digests(model: Model, tasks: Any) -> dict[str, str]:
+    texts = ["a quiet film", "how do i read a book ?", "a man is playing the guitar"]
+    pairs = list(zip(texts, texts[::-1], strict=True))
+    values = {"vectors": model.embed(texts)}
+    for name in tasks:
+        single = "single" in model.tasks[name].modes
+        values[name] = model.predictions(name, texts if single else pairs)
+    return {name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in values.items()}
+
+
+def test_a_task_is_added_onto_a_fit(fit: Fit, several: tuple[Any, Hearing]) -> None:
+    before, _ = several
+    listener = Hearing()
+    after = fit(mood=team_rows(45), onto=before.folder, listener=listener)
+    old = before.model.tasks
+    assert digests(after.model, old) == digests(before.model, old)
+    assert list(after.model.tasks) == [*old, "mood"]
+    assert list(after.scores) == ["mood"]
+    assert after.model.info.metrics.keys() == {*old, "mood"}
+    for name in ("team", "tags"):
+        assert after.model.info.metrics[name] == before.model.info.metrics[name]
+        assert after.model.info.scalings[name] == before.model.info.scalings[name]
+    assert after.recipe.onto == str(before.folder)
+    again = tercet.train(after.recipe, data=after.data, out=after.folder.with_name("onto-again"))
+    assert weights(again.folder) == weights(after.folder)
+
+
+def test_a_task_is_added_onto_the_shipped_model(fit: Fit) -> None:
+    before = tercet.load("tercet/small", device="cpu")
+    after = fit(mood=team_rows(24), onto="tercet/small", minutes=SHORT)
+    assert digests(after.model, before.tasks) == digests(before, before.tasks)
+    assert list(after.model.tasks) == [*before.tasks, "mood"]
+    assert after.scores["mood"].value == after.scores["mood"].linear > 0.6
+
+
+def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:
+    listener = Hearing()
+    result = fit(team=team_rows(), minutes=SHORT, listener=listener)
+    assert fitting.NO_TIME in listener.said
+    assert "tune" not in {stage.name for stage in result.recipe.stages}
+    # Judged by cross-validation and trained on all rows, since that is what was measured.
+    assert result.scores["team"].rows == 60
+    assert result.scores["team"].value == result.scores["team"].linear
+
+
+@pytest.mark.usefixtures("on_a_share")
+def test_many_rows_without_time_are_fitted_linearly(fit: Fit) -> None:
+    listener = Hearing()
+    result = fit(team=team_rows(), minutes=SHORT, listener=listener)
+    assert fitting.NO_TIME in listener.said
+    assert [stage.name for stage in result.recipe.stages] == ["heads"]
+
+
+def test_a_share_judges_where_folds_take_too_long(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs = fitting._Fit._epochs
+    asked: list[int] = []
+
+    def short(self: Any, settings: Any, encoding: float, *, trainings: int) -> float:
+        asked.append(trainings)
+        found = epochs(self, settings, encoding, trainings=trainings)
+        return found / 2 if trainings == fitting.FOLDS else found
+
+    monkeypatch.setattr(fitting._Fit, "_epochs", short)
+    result = fit(team=team_rows(90))
+    assert asked[:2] == [3, 1]
+    assert result.recipe.tasks["team"].data.dev == 0.15
+    assert result.scores["team"].rows == 14
+
+
+@pytest.mark.parametrize("judge", ["folds", "share"])
+def test_tuning_that_makes_it_worse_is_not_kept(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, judge: str
+) -> None:
+    for name in ("RATE", "GENTLE_RATE", "HEAD_RATE"):
+        monkeypatch.setattr(planning, name, 3.0)
+    if judge == "share":
+        monkeypatch.setattr(fitting, "FOLDED_ROWS", 10)
+    listener = Hearing()
+    result = fit(team=team_rows(120), listener=listener)
+    assert any("tune" in stage for stage in listener.stages)
+    assert any("linear model is kept" in sentence for sentence in listener.said)
+    assert [stage.name for stage in result.recipe.stages] == ["heads"]
+    assert result.scores["team"].value >= result.scores["team"].linear - 0.12
+    assert result.scores["team"].value > 0.5
+
+
+def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
+    """However few the rows, a stage has some steps: they must fit too."""
+    from types import SimpleNamespace
+
+    def epochs(left: float, *, rows: int) -> float:
+        sources = [SimpleNamespace(look=SimpleNamespace(rows=rows))]
+        fit = SimpleNamespace(sources=sources, left=left)
+        settings = SimpleNamespace(epochs=10.0)
+        return fitting._Fit._epochs(fit, settings, 1.0, trainings=1)  # type: ignore[arg-type]
+
+    step = fitting.TRAINING * 1.0 / 4
+    assert epochs(49 * step, rows=128) == 0.0
+    assert epochs(51 * step, rows=128) == 10.0
+    assert epochs(51 * fitting.TRAINING / 40, rows=1280) == pytest.approx(51 / 40)
+    assert epochs(-1.0, rows=128) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([{"text": f"row {n} of it", "team": "it"} for n in range(20)], {"label": "team"},
+         "only one label, 'it'"),
+        ([{"text": f"row {n} of it"} for n in range(20)], {}, "no column looks like a label"),
+        (team_rows(12), {"kind": "sorts"}, r"`kind` is 'sorts'"),
+        (team_rows(12), {"encoder": "x", "onto": "y"}, r"leave out `encoder`"),
+        (team_rows(12), {"onto": "no-such-run"}, "no-such-run"),
+        (team_rows(12), {"task": "two words"}, "two words"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_before_anything_is_written(
+    fit: Fit, tmp_path: Path, rows: Any, options: Any, message: str
+) -> None:
+    with pytest.raises(TercetError, match=message):
+        fit(rows, out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_holds_files_is_refused(fit: Fit, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", "utf-8")
+    with pytest.raises(ArgumentError, match="already holds files"):
+        fit(team=team_rows(12), out=tmp_path)
+    assert (tmp_path / "mine.txt").read_text("utf-8") == "mine"
+
+
+def test_temporary_tables_are_removed(fit: Fit, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    fit(team=team_rows(24), minutes=SHORT)
+    with pytest.raises(TercetError):
+        fit(team=team_rows(24), label="none")
+    assert list(tmp_path.glob("tercet-fit-*")) == []
