@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,9 +21,9 @@ from tercet.fitting.trial import Rows, Trial
 from tercet.specs import Floats, Scaling, TaskSpec
 from tercet.training.listener import Listener
 
-PRIOR_ROWS = 100
-"""Tuning usually helps, which a few rows cannot show: a doubt of one standard error is ignored
-while there are far fewer rows than this, and counts fully with far more."""
+PRIOR_GAIN, PRIOR_SPREAD = 0.05, 0.05
+"""What tuning usually gains, and how much that varies: a few rows cannot show it, and must not deny
+it by chance. With more rows, what they show counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +125,16 @@ class Folds:
 
 
 def prefers(tuned: Judged, linear: Judged) -> bool:
-    """Whether the rows speak for the tuned candidate."""
-    gains, variances, rows = [], [], 0
+    """Whether the tuned candidate is likely to be better, by the rows and by what is usual."""
+    gains, variances = [], []
     for name in tuned.tasks:
         differences = tuned.right(name) - linear.right(name)
         gains.append(tuned.score(name) - linear.score(name))
         variances.append(float(differences.var()) / len(differences))
-        rows += len(differences)
-    gain, error = float(np.mean(gains)), float(np.sqrt(np.sum(variances))) / len(gains)
-    return gain + error / math.sqrt(1.0 + rows / PRIOR_ROWS) > 0.0
+    gain, variance = float(np.mean(gains)), float(np.sum(variances)) / len(gains) ** 2
+    if variance == 0.0:
+        return gain >= 0.0
+    return gain / variance + PRIOR_GAIN / PRIOR_SPREAD**2 > 0.0
 
 
 class _Fold:
