@@ -252,3 +252,21 @@ def test_shared_layers_drop_before_each_linear_layer() -> None:
     u, _ = pair()
     assert torch.equal(shared(u), torch.ones(4, 4))
     assert not torch.equal(shared.eval()(u), torch.ones(4, 4))
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 50.0])
+def test_normalised_heads_see_only_directions(factor: float) -> None:
+    u, v = pair()
+    single = MlpHead(width=WIDTH, outputs=3, normalise=True).eval()
+    both = FeatureHead(
+        width=WIDTH, outputs=2, features=list(FEATURES), dropout=0.0, normalise=True
+    ).eval()
+    lengths = factor * torch.arange(1.0, 5.0)[:, None]
+    torch.testing.assert_close(single(u * lengths), single(u), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(both(u * lengths, v / lengths), both(u, v), rtol=1e-4, atol=1e-5)
+    plain = MlpHead(width=WIDTH, outputs=3).eval()
+    plain.load_state_dict(single.state_dict())
+    torch.testing.assert_close(single(u), plain(F.normalize(u, dim=1)))
+    torch.testing.assert_close(single.last(single.inputs(u)), single(u))
+    torch.testing.assert_close(both.last(both.inputs(u, v)), both(u, v))
+    assert sum(both.blocks) == both.last.in_features

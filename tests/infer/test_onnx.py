@@ -45,6 +45,17 @@ TASKS = {
                 "objective": CLASSES,
             },
         },
+        "direction": {
+            **LABELS,
+            "single": {"head": {"kind": "mlp", "normalise": True}, "objective": CLASSES},
+        },
+        "directions": {
+            **TWO,
+            "bi": {
+                "head": {"kind": "features", "features": EVERY, "normalise": True},
+                "objective": BINARY,
+            },
+        },
         "nearest": {
             **LABELS,
             "single": {"head": {"kind": "nearest", "count": 7}, "objective": CLASSES},

@@ -107,7 +107,7 @@ def _read_both(task: TaskSpec, data_dir: Path) -> dict[Split, Examples]:
     data = resolve(task.data)
     assert data.dev_share is not None
     check_columns(task, data, "dev")
-    collected = _Collected(data, LabelRule.of_task(task), labelled=task.predicts)
+    collected = _Collected(data, LabelRule.of_task(task), labelled=has_labels(task))
     whole = _read(collected, find_split(data, "train", data_dir))
     groups = collected.groups if data.group is not None else None
     chosen = choose_dev(whole.texts, whole.labels, share=data.dev_share, groups=groups)
@@ -157,6 +157,11 @@ def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, S
 def is_labelled(task: TaskSpec, split: Split) -> bool:
     """Whether a split's rows need labels; a teacher may provide those of training rows."""
     return task.learns_labels if split == "train" else task.predicts
+
+
+def has_labels(task: TaskSpec) -> bool:
+    """Whether the rows of either split need labels; then both are split by them."""
+    return is_labelled(task, "train") or is_labelled(task, "dev")
 
 
 def is_apart(data: DataSpec, split: Split) -> bool:

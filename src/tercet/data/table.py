@@ -18,6 +18,7 @@ from tercet.data.examples import (
     Examples,
     SplitRows,
     check_columns,
+    has_labels,
     is_apart,
     is_labelled,
     read_examples,
@@ -149,7 +150,7 @@ def _key(
         "limit": limit,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
         # A share makes two tables of the same files, in which other rows are labelled.
-        "split": None if data.dev_share is None else [split, data.dev_share, task.predicts],
+        "split": None if data.dev_share is None else [split, data.dev_share, has_labels(task)],
         "labels": task.labels,
         "range": task.range,
         "multi_label": task.multi_label,

@@ -33,7 +33,7 @@ from tercet.fitting.planning import (
 )
 from tercet.fitting.sources import Given, Source, common_folder, gather
 from tercet.fitting.trial import Trial
-from tercet.folders.model_folder import update_info
+from tercet.folders.model_folder import INFO_FILE, read_info, update_info
 from tercet.model import SHIPPED, Model, load
 from tercet.recipe import Recipe
 from tercet.report.report import Report
@@ -50,6 +50,7 @@ TRAINING = 3.5
 USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2
+NO_TIME = "There is no time to tune the encoder: heads are fitted to it as it is."
 MAX_TOKENS = (32, 512)
 SUMMARY, EVALUATION, REPORT, DATA = "summary.json", "evaluation.json", "report.html", "data"
 
@@ -307,15 +308,18 @@ class _Fit:
         baselines = self._baselines(linear)
         for name, scores in baselines.items():
             self.listener.say(scores.sentence(name))
-        epochs = self._epochs(settings, encoding, trainings=FOLDS)
-        if epochs < settings.epochs:
+        best, is_tuned = linear, False
+        if self._epochs(settings, encoding, trainings=FOLDS) == settings.epochs:
+            trial = Trial(tuned_recipe(settings), data=self.found.folder, world=world)
+            tuned = folds.judge(trial, self.listener)
+            is_tuned = prefers(tuned, linear)
+            self._say_choice(tuned, linear, is_tuned=is_tuned)
+            best = tuned if is_tuned else linear
+        elif self._epochs(settings, encoding, trainings=1) > 0.0:
             # No time to train on every fold: one part of the rows judges instead.
             return self._by_dev(replace(settings, judge="share"), encoding=encoding)
-        trial = Trial(tuned_recipe(settings), data=self.found.folder, world=world)
-        tuned = folds.judge(trial, self.listener)
-        is_tuned = prefers(tuned, linear)
-        self._say_choice(tuned, linear, is_tuned=is_tuned)
-        best = tuned if is_tuned else linear
+        else:
+            self.listener.say(NO_TIME)
         decided = replace(settings, decisions=_decisions(best))
         recipe = (tuned_recipe if is_tuned else linear_recipe)(decided)
         self._train(recipe, baselines)
@@ -351,10 +355,8 @@ class _Fit:
             encoding = self._encoding_seconds(settings)
         epochs = self._epochs(settings, encoding, trainings=1)
         chosen = replace(settings, epochs=round(epochs, 2))
-        if epochs < LEAST_EPOCHS:
-            self.listener.say(
-                "There is no time to tune the encoder: heads are fitted to it as it is."
-            )
+        if epochs == 0.0:
+            self.listener.say(NO_TIME)
             self._train(linear_recipe(chosen), None)
         else:
             tuned = self._train(tuned_recipe(chosen), None)
@@ -389,17 +391,18 @@ class _Fit:
         return result
 
     def _epochs(self, settings: Settings, encoding: float, *, trainings: int) -> float:
-        """How many epochs fit into the time that is left, at most those of the settings.
+        """How many epochs fit into the time that is left, at most those of the settings; 0 if that
+        is too few to tune the encoder.
 
         encoding: seconds to encode all rows once
         trainings: how often all rows are trained on; with folds, the last is on all of them
         """
-        rows = settings.rows
-        shortest = LEAST_STEPS * min(rows, BATCH) / rows
-        cost = TRAINING * encoding * trainings
-        if max(settings.epochs, shortest) * cost <= self.left:
-            return settings.epochs
-        return max(0.0, self.left / cost)
+        # Stages of fewer steps are made longer, whatever their epochs.
+        shortest = LEAST_STEPS / sum(-(-source.look.rows // BATCH) for source in self.sources)
+        possible = self.left / (TRAINING * encoding * trainings)
+        if possible < max(LEAST_EPOCHS, shortest):
+            return 0.0
+        return min(settings.epochs, possible)
 
     def _encoding_seconds(self, settings: Settings) -> float:
         """How long it takes to encode all rows once, from a sample of them."""
@@ -459,7 +462,9 @@ class _Fit:
 
     def _note_metrics(self, result: TasksResult, baselines: Mapping[str, SimpleScores]) -> None:
         """Put what cross-validation measured into the model folder and the summary."""
-        update_info(self.folder / "model", metrics=result.values)
+        folder = self.folder / "model"
+        known = read_info(folder / INFO_FILE).metrics or {}
+        update_info(folder, metrics={**known, **result.values})
         summary = read_json_object(self.folder / SUMMARY)
         warnings = _warnings(result, baselines)
         summary |= {"dev": result.values, "warnings": warnings, "method": result.method}

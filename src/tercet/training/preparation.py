@@ -30,6 +30,7 @@ from tercet.training.listener import Listener
 from tercet.training.losses import Losses, prior_shifts, weights_of_classes
 from tercet.training.masking import Masking
 from tercet.training.parts import choose_trainable
+from tercet.training.solve import check_solvable
 from tercet.training.surgery import GradientSurgery
 from tercet.training.training_rows import TrainingRows
 
@@ -157,6 +158,9 @@ def _check_stages(recipe: Recipe, network: Network) -> None:
     for stage in recipe.stages:
         _check_scored(recipe, stage)
         choose_trainable(network, stage, tasks=recipe.stage_tasks(stage))
+        if stage.solve:
+            names = recipe.stage_tasks(stage)
+            check_solvable(network, {name: recipe.tasks[name] for name in names})
         if stage.surgery is not None:
             GradientSurgery(stage.surgery)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
 from tercet.infer.engine import Engine, inference
+from tercet.network.network import Network
 from tercet.specs import Floats, Mode, TaskSpec
 from tercet.specs.objectives import DistanceSpec
 from tercet.training.losses import Losses
@@ -43,13 +44,20 @@ def solve_heads(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
             head = losses.network.heads_of(name)[mode]
             if not isinstance(head, HasLastLayer) or spec.shared is not None:
                 continue
-            if spec.prediction.solver is None:
+            inputs = _inputs(losses, name, mode, head, table.take(rows))
+            _set(head.last, _fit(task, mode, inputs, table, rows, losses, head.blocks, name=name))
+
+
+def check_solvable(network: Network, tasks: Mapping[str, TaskSpec]) -> None:
+    """Raise if a head of these tasks cannot be solved by the objective that it has."""
+    for name, task in tasks.items():
+        for mode, spec in task.predicting_modes.items():
+            fits = spec.shared is not None or spec.prediction.solver is not None
+            if not fits and isinstance(network.heads_of(name)[mode], HasLastLayer):
                 raise TercetError(
                     f"task `{name}`: objective `{spec.objective.kind}` has no regression to "
                     "`solve` its head by."
                 )
-            inputs = _inputs(losses, name, mode, head, table.take(rows))
-            _set(head.last, _fit(task, mode, inputs, table, rows, losses, head.blocks, name=name))
 
 
 def _inputs(losses: Losses, name: str, mode: Mode, head: HasLastLayer, table: TaskTable) -> Floats:
