@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from typing import Protocol
+
+SECONDS_BETWEEN_UPDATES = 0.3
 
 
 class Progress(Protocol):
@@ -24,3 +29,67 @@ Phases = Callable[[str], AbstractContextManager[Progress]]
 def silent_phases(what: str) -> AbstractContextManager[Progress]:
     """Phases that show nothing."""
     return nullcontext(silent)
+
+
+def is_watched() -> bool:
+    """Whether somebody follows this process: in a notebook, an interactive session or a
+    terminal."""
+    if hasattr(sys, "ps1") or "ipykernel" in sys.modules:
+        return True
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def time_left(*, done: int, total: int | None, seconds: float) -> str:
+    """How long the rest takes at the rate so far; empty where that is not known."""
+    if not total or not 0 < done < total:
+        return ""
+    return f"{timedelta(seconds=round(seconds * (total - done) / done))} left"
+
+
+class PlainText:
+    """Messages and progress as plain text on stderr, for notebooks and Python sessions.
+
+    Progress is one line that is overwritten a few times per second.
+    """
+
+    def __init__(self) -> None:
+        self._shown = 0  # characters of the line that the next one overwrites
+
+    def say(self, sentence: str) -> None:
+        self._write("")
+        print(sentence, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def phase(self, what: str, *, total: int | None = None) -> Iterator[Progress]:
+        """The progress of one phase of the work; its last state stays on screen."""
+        expected, start, last, line = total, time.monotonic(), 0.0, ""
+
+        def move(done: int, total: int | None = None, *, note: str = "") -> None:
+            nonlocal last, line
+            now = time.monotonic()
+            known = total or expected
+            parts = [f"{done:,} of {known:,}" if known else f"{done:,}"]
+            parts += [time_left(done=done, total=known, seconds=now - start), note]
+            line = f"{what}: {', '.join(part for part in parts if part)}"
+            if now - last >= SECONDS_BETWEEN_UPDATES:
+                last = now
+                self._write(line)
+
+        self._write(what)
+        try:
+            yield move
+        finally:
+            self._write("")
+            if line:
+                print(line, file=sys.stderr, flush=True)
+
+    def _write(self, line: str) -> None:
+        blank = " " * (self._shown - len(line))
+        # A notebook does not know how to clear a line: blanks do.
+        print(f"\r{line}{blank}", end="" if line else "\r", file=sys.stderr, flush=True)
+        self._shown = len(line)
+
+
+def plain_phases(what: str) -> AbstractContextManager[Progress]:
+    """Phases as plain text on stderr."""
+    return PlainText().phase(what)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 
 from rich import progress as bars
 from rich.console import Console
 from rich.table import Table
 
 from tercet.errors import printable
-from tercet.progress import Progress
+from tercet.progress import Progress, time_left
 
 RESULTS = Console(highlight=False, markup=False)
 MESSAGES = Console(stderr=True, highlight=False, markup=False)
@@ -83,7 +82,9 @@ class _Lines:
             self.start = time.monotonic()
         self.done, self.total, self.note = done, total or self.total, note
         self.pending = True
-        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+        # Work that takes long is followed less closely.
+        pause = max(SECONDS_BETWEEN_LINES, (self.last - self.start) / 5)
+        if time.monotonic() - self.last >= pause:
             self._print()
 
     def finish(self) -> None:
@@ -94,8 +95,6 @@ class _Lines:
         self.last = time.monotonic()
         self.pending = False
         parts = [f"{self.done} of {self.total}" if self.total else str(self.done)]
-        if self.total and 0 < self.done < self.total:
-            left = (self.last - self.start) * (self.total - self.done) / self.done
-            parts.append(f"{timedelta(seconds=round(left))} left")
-        parts += [self.note] if self.note else []
-        print_message(f"{self.what}: {', '.join(parts)}")
+        parts += [time_left(done=self.done, total=self.total, seconds=self.last - self.start)]
+        parts += [self.note]
+        print_message(f"{self.what}: {', '.join(part for part in parts if part)}")

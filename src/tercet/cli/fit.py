@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tercet.cli.console import print_message, print_table
-from tercet.cli.train import TerminalListener
+from tercet.cli.train import terminal_listener
 from tercet.errors import TercetError
 
-OF_ALL = "For one of several files: NAME=COLUMN, with the file's name without its suffix."
+if TYPE_CHECKING:
+    from tercet.fitting.fit import FitResult
+
+OF_ALL = "For one of several files: TASK=COLUMN."
 
 
 def fit(
@@ -26,31 +30,40 @@ def fit(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="The label column; default: guessed. Likewise."),
+        typer.Option(
+            metavar="COLUMN", help="The label column; default: guessed. Also TASK=COLUMN."
+        ),
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="classes, multi-label or grades; default: guessed. Likewise."),
+        typer.Option(
+            metavar="KIND",
+            help="classes, multi-label or grades; default: guessed. Also TASK=KIND.",
+        ),
     ] = None,
     task: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="The task's name, one per FILE; default: the file's."),
+        typer.Option(
+            metavar="NAME", help="The task's name, one per FILE; default: the file's name."
+        ),
     ] = None,
     dev: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Rows to measure on; default: split off, or cross-validated. Likewise.",
+            help="Rows to measure on; default: split off, or cross-validated. Also TASK=FILE.",
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Rows with the same value here are never split up. Likewise.",
+            help="Rows with the same value here are never split up. Also TASK=COLUMN.",
         ),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="About how long it may take.", min=0.1)] = 10.0,
+    minutes: Annotated[
+        float, typer.Option(metavar="N", help="About how long it may take.", min=0.1)
+    ] = 10.0,
     encoder: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="What to start from; default: the model that ships."),
@@ -73,8 +86,8 @@ def fit(
     """Train one model on your own labelled files: classes, several labels per row, or grades, of
     single texts or pairs.
 
-    It guesses what each file is about and says so, compares its model with the simplest ones, and
-    leaves a run folder with the model, a report and the recipe, which you can edit and train again.
+    It says what it understood of each file, compares its model with the simplest ones, and leaves a
+    run folder: the model, a report, and the recipe to edit and train again.
 
     Example: tercet fit tickets.csv questions.csv --minutes 10 --out runs/mine
     """
@@ -96,15 +109,28 @@ def fit(
         seed=seed,
         out=out,
         device=device,
-        listener=TerminalListener(),
+        listener=terminal_listener(),
     )
     columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
-    print_message(f"Model: {result.folder}/model. Report: {result.folder}/report.html.")
+    print_message(f"Report: {result.folder}/report.html")
+    print_message(f"Predict: {_prediction(result)}")
     print_message(
-        f"Recipe, to edit and train again: tercet train {result.folder}/recipe.toml --data "
-        f"{result.data} --out DIR"
+        f"Train its recipe again: tercet train {result.folder}/recipe.toml --data "
+        f"{shlex.quote(str(_short(result.data)))} --out DIR"
     )
+
+
+def _prediction(result: FitResult) -> str:
+    """A command that predicts the first task."""
+    name = next(iter(result.scores))
+    texts = " ".join(['--text "..."'] * (1 if "single" in result.recipe.tasks[name].modes else 2))
+    return f"tercet predict {name} --model {result.folder} {texts}"
+
+
+def _short(folder: Path) -> Path:
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _by_task(values: list[str] | None, names: list[str], *, several: bool = False) -> Any:

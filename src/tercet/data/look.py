@@ -35,12 +35,15 @@ LABEL_NAMES = (
     "relation", "y",
 )  # fmt: skip
 """Usual names of label columns, the likeliest first."""
+SEVERAL_NAMES = frozenset({"labels", "classes", "categories", "topics", "tags"})
 GRADE_NAMES = frozenset({"similarity", "score", "rating", "grade", "relatedness", "stars"})
 PAIRS = (
     ("query", "document"), ("question", "answer"), ("question", "other"), ("anchor", "positive"),
     ("source", "target"), ("left", "right"), ("first", "second"), ("a", "b"),
 )  # fmt: skip
 """Names of two text columns that make a pair, besides those that recipes know."""
+_FACT = re.compile(r"(?=.*\d)[\d\s:./+-]{6,}([TZ][\d:.+Z-]*|[AP]M)?|\S+@\S+|\w+://\S+", re.I)
+"""Dates, times, telephone numbers, mail addresses and links: neither texts nor labels."""
 _NUMBERED = re.compile(r"(.+?)[ _-]?(1|2|a|b)", re.IGNORECASE)
 
 
@@ -88,10 +91,12 @@ class Look:
         ]
         notes = []
         if self.left_out:
-            notes.append(f"{self.left_out:,} rows without a text or a label are left out")
+            rows, are = ("row", "is") if self.left_out == 1 else ("rows", "are")
+            notes.append(f"{self.left_out:,} {rows} without a text or a label {are} left out")
         if self.duplicates:
             conflicts = f", {self.conflicts:,} of them with another label" if self.conflicts else ""
-            notes.append(f"{self.duplicates:,} rows repeat the texts of an earlier row{conflicts}")
+            repeat = "row repeats" if self.duplicates == 1 else "rows repeat"
+            notes.append(f"{self.duplicates:,} {repeat} the texts of an earlier row{conflicts}")
         found += [f"{'; '.join(notes)}."] if notes else []
         return [*found, *(f"Not certain: {doubt}" for doubt in self.doubts)]
 
@@ -111,7 +116,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """A column: its values (None where one is missing) and what they look like."""
+    """A column: its values (None where one is missing) and what they look like.
+
+    facts: whether all are dates, addresses and the like
+    """
 
     name: str
     values: list[str | None]
@@ -120,19 +128,22 @@ class _Profile:
     numeric: bool
     words: float
     characters: float
+    facts: bool
 
     @classmethod
     def of(cls, name: str, values: list[str | None]) -> _Profile:
         filled = [value for value in values if value is not None]
         count = max(1, len(filled))
+        numeric = bool(filled) and all(_is_number(value) for value in filled)
         return cls(
             name=name,
             values=values,
             filled=len(filled),
             distinct=len(set(filled)),
-            numeric=bool(filled) and all(_is_number(value) for value in filled),
+            numeric=numeric,
             words=sum(len(value.split()) for value in filled) / count,
             characters=sum(map(len, filled)) / count,
+            facts=not numeric and all(_FACT.fullmatch(value) for value in filled[:SAMPLE]),
         )
 
     @property
@@ -152,12 +163,14 @@ class _Profile:
 
     @property
     def is_text(self) -> bool:
+        if self.numeric or self.facts or _are_lists(self):
+            return False
         varied = self.distinct > 0.2 * self.filled
-        return not self.numeric and varied and self.characters >= 8.0 and self.words >= 1.5
+        return varied and self.characters >= 8.0 and self.words >= 1.5
 
     @property
     def is_label(self) -> bool:
-        return self.distinct >= 2 and not self.is_id and not self.is_text
+        return self.distinct >= 2 and not (self.is_id or self.is_text or self.facts)
 
 
 def look_at(
@@ -205,7 +218,11 @@ def _profiles(path: Path, names: Sequence[str], reading: Reading) -> dict[str, _
 def _label_column(
     path: Path, profiles: dict[str, _Profile], texts: Sequence[str], doubts: list[str]
 ) -> str:
-    able = [each for name, each in profiles.items() if each.is_label and name not in texts]
+    able = [
+        each
+        for name, each in profiles.items()
+        if name not in texts and (each.is_label or _is_called_several(each))
+    ]
     lower = {each.name.lower(): each.name for each in able}
     for known in LABEL_NAMES:
         if known in lower:
@@ -223,6 +240,11 @@ def _label_column(
         others = ", ".join(f"`{name}`" for name in ranked[1:6])
         doubts.append(f"the label is `{ranked[0]}`, but it could be {others}: say --label COLUMN.")
     return ranked[0]
+
+
+def _is_called_several(column: _Profile) -> bool:
+    """Whether a column with the name of labels has several per cell, which vary as texts do."""
+    return column.name.lower() in SEVERAL_NAMES and _separator(column) is not None
 
 
 def _text_columns(
@@ -324,6 +346,8 @@ def _understood(
 
 def _kind(label: _Profile, *, several: bool, doubts: list[str]) -> LabelKind:
     if several:
+        if _are_lists(label) or label.name.lower() in SEVERAL_NAMES:
+            return "multi-label"
         doubts.append(
             f"`{label.name}` is read as any number of labels per row: say --kind classes if each "
             "value is one class."
@@ -331,10 +355,10 @@ def _kind(label: _Profile, *, several: bool, doubts: list[str]) -> LabelKind:
         return "multi-label"
     if not label.numeric or label.distinct <= 2:
         return "classes"
-    if label.has_fractions:
+    called = label.name.lower() in GRADE_NAMES
+    if label.has_fractions or (called and label.distinct >= FEW_GRADES):
         return "grades"
-    graded = label.distinct >= FEW_GRADES
-    graded = graded or (label.distinct > 3 and label.name.lower() in GRADE_NAMES)
+    graded = label.distinct >= FEW_GRADES or (called and label.distinct > 3)
     kind: LabelKind = "grades" if graded else "classes"
     other = "classes" if graded else "grades"
     doubts.append(

@@ -16,10 +16,10 @@ from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import fit_decisions
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.suites.tasks import places_of
+from tercet.fitting.following import Joined
 from tercet.fitting.planning import CONTRAST
 from tercet.fitting.trial import Rows, Trial
 from tercet.specs import Floats, Scaling, TaskSpec
-from tercet.training.listener import Listener
 
 PRIOR_GAIN, PRIOR_SPREAD = 0.05, 0.05
 """What tuning usually gains, and how much that varies: a few rows cannot show it, and must not deny
@@ -101,7 +101,7 @@ class Folds:
             for name, each in examples.items()
         }
 
-    def judge(self, trial: Trial, listener: Listener) -> Judged:
+    def judge(self, trial: Trial, following: Joined) -> Judged:
         """What a recipe gives for every row."""
         tasks = {name: trial.recipe.tasks[name] for name in self.examples}
         outputs = {
@@ -109,13 +109,12 @@ class Folds:
             for name, task in tasks.items()
         }
         for fold in range(self.count):
-            trial.train(
-                {name: self._rows(name, fold, held_out=False) for name in trial.tables},
-                listener=_Fold(listener, f"trial {fold + 1} of {self.count}"),
-            )
+            following.note = f"trial {fold + 1} of {self.count}"
+            rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
+            trial.train(rows, listener=following)
             for name, task in tasks.items():
-                rows = self._rows(name, fold, held_out=True)
-                outputs[name][rows] = trial.outputs(name, best_mode(task), rows)
+                others = self._rows(name, fold, held_out=True)
+                outputs[name][others] = trial.outputs(name, best_mode(task), others)
         labels = {name: each.labels for name, each in self.examples.items()}
         return Judged(tasks, outputs, {n: each for n, each in labels.items() if each is not None})
 
@@ -135,20 +134,3 @@ def prefers(tuned: Judged, linear: Judged) -> bool:
     if variance == 0.0:
         return gain >= 0.0
     return gain / variance + PRIOR_GAIN / PRIOR_SPREAD**2 > 0.0
-
-
-class _Fold:
-    """Shows the steps of a trial, and nothing else of it."""
-
-    def __init__(self, listener: Listener, name: str) -> None:
-        self._listener = listener
-        self._name = name
-        self.working = listener.working
-        self.steps = listener.steps
-        self.end_stage = listener.end_stage
-        self.interrupted = listener.interrupted
-
-    def say(self, sentence: str) -> None: ...
-    def scores(self, **score: object) -> None: ...
-    def begin_stage(self, name: str, *, steps: int, done: int) -> None:
-        self._listener.begin_stage(f"{self._name}, {name}", steps=steps, done=done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from tercet.evaluation.suites.tasks import TaskResult, TasksResult
 from tercet.evaluation.warnings import warnings_of
 from tercet.files import read_json_object, write_json, write_text
 from tercet.fitting.choosing import Folds, Judged, prefers
+from tercet.fitting.following import Joined, joined
 from tercet.fitting.planning import (
     BATCH,
     LEAST_STEPS,
@@ -29,6 +30,7 @@ from tercet.fitting.planning import (
     Settings,
     base_epochs,
     linear_recipe,
+    tune_steps,
     tuned_recipe,
 )
 from tercet.fitting.sources import Given, Source, common_folder, gather
@@ -39,7 +41,7 @@ from tercet.recipe import Recipe
 from tercet.report.report import Report
 from tercet.training.baselines import FILE, SimpleScores, majority_score
 from tercet.training.distributed import World
-from tercet.training.listener import Listener, Silent
+from tercet.training.listener import Listener, listener_of
 from tercet.training.run import RunResult, train_recipe
 
 FOLDED_ROWS = 2000
@@ -123,6 +125,7 @@ def fit(
     seed: int = 11711,
     out: str | Path | None = None,
     device: str | None = None,
+    progress: bool | None = None,
     listener: Listener | None = None,
     **tables: Any,
 ) -> FitResult:
@@ -144,7 +147,8 @@ def fit(
         the model that comes with the package
     onto: a finished model to add the tasks to; its encoder and its answers stay as they are
     out: the run folder; default: runs/TASK
-    listener: shows progress; default: silent
+    progress: whether to show it on stderr; default: in notebooks and terminals
+    listener: what shows progress instead
     """
     given = Given(text=text, label=label, kind=kind, group=group)
     with _Inputs(sources, tables, task=task, dev=dev, given=given) as found:
@@ -161,7 +165,7 @@ def fit(
             seed=seed,
             folder=folder,
             device=device,
-            listener=listener or Silent(),
+            listener=listener_of(listener, progress=progress),
         )
         return work.run()
 
@@ -253,14 +257,19 @@ class _Fit:
         for source in self.sources:
             for sentence in source.look.sentences():
                 self.listener.say(sentence)
-        settings = self._settings()
-        if settings.judge == "folds":
-            evaluation, baselines = self._by_folds(settings)
-        else:
-            evaluation, baselines = self._by_dev(settings)
-        shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
-        data = self.found.keep(self.folder / DATA)
-        return self._finish(evaluation, baselines, data)
+        try:
+            settings = self._settings()
+            if settings.judge == "folds":
+                evaluation, baselines = self._by_folds(settings)
+            else:
+                evaluation, baselines = self._by_dev(settings)
+            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            data = self.found.keep(self.folder / DATA)
+            return self._finish(evaluation, baselines, data)
+        except BaseException:
+            # Half a run is of no use, and would be in the way of the next call.
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     def _settings(self) -> Settings:
         rows = sum(source.look.rows for source in self.sources)
@@ -302,27 +311,24 @@ class _Fit:
         }
         folds = Folds(examples, folds=FOLDS, groups=self._groups(settings), seed=self.seed)
         began = time.monotonic()
-        linear = folds.judge(linear_trial, self.listener)
+        with joined(self.listener, "linear model", steps=FOLDS) as following:
+            linear = folds.judge(linear_trial, following)
         # Each fold encodes all rows once.
         encoding = (time.monotonic() - began) / FOLDS
         baselines = self._baselines(linear)
-        for name, scores in baselines.items():
-            self.listener.say(scores.sentence(name))
-        best, is_tuned = linear, False
-        if self._epochs(settings, encoding, trainings=FOLDS) == settings.epochs:
-            trial = Trial(tuned_recipe(settings), data=self.found.folder, world=world)
-            tuned = folds.judge(trial, self.listener)
-            is_tuned = prefers(tuned, linear)
-            self._say_choice(tuned, linear, is_tuned=is_tuned)
-            best = tuned if is_tuned else linear
-        elif self._epochs(settings, encoding, trainings=1) > 0.0:
+        is_folded = self._epochs(settings, encoding, trainings=FOLDS) == settings.epochs
+        if not is_folded and self._epochs(settings, encoding, trainings=1) > 0.0:
             # No time to train on every fold: one part of the rows judges instead.
             return self._by_dev(replace(settings, judge="share"), encoding=encoding)
+        for name, scores in baselines.items():
+            self.listener.say(scores.sentence(name))
+        if is_folded:
+            best = self._tune_by_folds(settings, folds, linear, baselines, world=world)
         else:
             self.listener.say(NO_TIME)
-        decided = replace(settings, decisions=_decisions(best))
-        recipe = (tuned_recipe if is_tuned else linear_recipe)(decided)
-        self._train(recipe, baselines)
+            best = linear
+            with joined(self.listener, "heads", steps=1) as following:
+                self._train(self._decided(linear_recipe, settings, best), baselines, following)
         results = {
             name: TaskResult(
                 list(examples[name].skipped),
@@ -347,6 +353,32 @@ class _Fit:
         self._note_metrics(result, baselines)
         return evaluation, baselines
 
+    def _tune_by_folds(
+        self,
+        settings: Settings,
+        folds: Folds,
+        linear: Judged,
+        baselines: Mapping[str, SimpleScores],
+        *,
+        world: World,
+    ) -> Judged:
+        """Judge the tuned candidate too, and train the better one on all rows."""
+        steps = FOLDS * tune_steps(settings, share=1.0 - 1.0 / FOLDS) + tune_steps(settings)
+        with joined(self.listener, "tuning", steps=steps) as following:
+            trial = Trial(tuned_recipe(settings), data=self.found.folder, world=world)
+            tuned = folds.judge(trial, following)
+            is_tuned = prefers(tuned, linear)
+            self._say_choice(tuned, linear, is_tuned=is_tuned)
+            best, candidate = (tuned, tuned_recipe) if is_tuned else (linear, linear_recipe)
+            following.note = "on all rows"
+            self._train(self._decided(candidate, settings, best), baselines, following)
+        return best
+
+    def _decided(
+        self, candidate: Callable[[Settings], Recipe], settings: Settings, best: Judged
+    ) -> Recipe:
+        return candidate(replace(settings, decisions=_decisions(best)))
+
     def _by_dev(
         self, settings: Settings, *, encoding: float | None = None
     ) -> tuple[Evaluation | None, dict[str, SimpleScores]]:
@@ -357,13 +389,15 @@ class _Fit:
         chosen = replace(settings, epochs=round(epochs, 2))
         if epochs == 0.0:
             self.listener.say(NO_TIME)
-            self._train(linear_recipe(chosen), None)
-        else:
-            tuned = self._train(tuned_recipe(chosen), None)
-            self._replace_if_worse(chosen, tuned)
+        with joined(self.listener, "training", steps=tune_steps(chosen)) as following:
+            if epochs == 0.0:
+                self._train(linear_recipe(chosen), None, following)
+            else:
+                tuned = self._train(tuned_recipe(chosen), None, following)
+                self._replace_if_worse(chosen, tuned, following)
         return None, self._known_baselines()
 
-    def _replace_if_worse(self, settings: Settings, tuned: RunResult) -> None:
+    def _replace_if_worse(self, settings: Settings, tuned: RunResult, following: Joined) -> None:
         """Train the linear candidate instead, if the tuned one is below the linear baseline."""
         baselines = self._known_baselines()
         recipe = linear_recipe(settings)
@@ -375,15 +409,20 @@ class _Fit:
             "linear model is kept."
         )
         shutil.rmtree(self.folder)
-        self._train(recipe, baselines)
+        self._train(recipe, baselines, following)
 
-    def _train(self, recipe: Recipe, baselines: Mapping[str, SimpleScores] | None) -> RunResult:
+    def _train(
+        self,
+        recipe: Recipe,
+        baselines: Mapping[str, SimpleScores] | None,
+        following: Joined,
+    ) -> RunResult:
         result = train_recipe(
             recipe,
             data=self.found.folder,
             out=self.folder,
             device=self.device,
-            listener=_Quieter(self.listener),
+            listener=following,
             baselines=baselines,
         )
         if result is None:
@@ -469,8 +508,6 @@ class _Fit:
         warnings = _warnings(result, baselines)
         summary |= {"dev": result.values, "warnings": warnings, "method": result.method}
         write_json(self.folder / SUMMARY, summary)
-        for warning in warnings:
-            self.listener.say(f"Warning: {warning}")
 
     def _finish(
         self, evaluation: Evaluation | None, baselines: Mapping[str, SimpleScores], data: Path
@@ -485,7 +522,10 @@ class _Fit:
             for answers in evaluation.suites["tasks"].answers()
             if answers.task in {source.name for source in self.sources}
         }
-        return FitResult(self.folder, evaluation, scores, data)
+        result = FitResult(self.folder, evaluation, scores, data)
+        for warning in result.warnings:
+            self.listener.say(f"Warning: {warning}")
+        return result
 
 
 def _max_tokens(body: Model, sources: Sequence[Source], *, limit: int) -> int:
@@ -540,21 +580,3 @@ def _score(answers: Answers, baseline: SimpleScores | None) -> TaskScore:
         linear=None if baseline is None else baseline.linear,
         rows=len(answers.labels),
     )
-
-
-class _Quieter:
-    """Passes on what a run reports, except scores in the middle and how many rows were read."""
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self.working = listener.working
-        self.begin_stage = listener.begin_stage
-        self.steps = listener.steps
-        self.end_stage = listener.end_stage
-        self.interrupted = listener.interrupted
-
-    def say(self, sentence: str) -> None:
-        if sentence.startswith(("Warning: ", "Calibrating ")) or "baselines" in sentence:
-            self._listener.say(sentence)
-
-    def scores(self, **score: object) -> None: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,13 @@ def base_epochs(sources: Sequence[Source]) -> float:
         if rows <= most:
             return epochs
     return 2.0
+
+
+def tune_steps(settings: Settings, *, share: float = 1.0) -> int:
+    """About how many steps the tuned recipe has on a share of the rows."""
+    batches = sum(math.ceil(share * source.look.rows / BATCH) for source in settings.sources)
+    solved = 2
+    return max(LEAST_STEPS, math.ceil(settings.epochs * batches)) + solved
 
 
 def linear_recipe(settings: Settings) -> Recipe:

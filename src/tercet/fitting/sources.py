@@ -122,8 +122,14 @@ def names_of(files: Sequence[str], task: Sequence[str] | None) -> list[str]:
 def _name(table: object) -> str:
     if not _is_path(table):
         return UNNAMED
-    stem = bare_name(Path(str(table))).partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or UNNAMED
+    path = Path(str(table))
+    return _words(Path(bare_name(path)).stem) or _words(path.resolve().parent.name) or UNNAMED
+
+
+def _words(name: str) -> str:
+    """A file's or folder's name as a task's: `Team tickets.train` is `Team-tickets`."""
+    joined = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+    return re.sub(r"(^|[-_])(train|training|data)$", "", joined.strip("-_"), flags=re.I)
 
 
 def _is_path(table: object) -> bool:

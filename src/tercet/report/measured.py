@@ -18,7 +18,7 @@ from tercet.evaluation.evaluation import evaluate as run_suites
 from tercet.evaluation.labelled import on_file, on_files
 from tercet.files import write_text
 from tercet.model import Model, load
-from tercet.progress import Phases, silent_phases
+from tercet.progress import Phases, is_watched, plain_phases, silent_phases
 from tercet.report.report import Report
 from tercet.report.training import run_of
 
@@ -48,7 +48,8 @@ def evaluate(
     *,
     suites: Sequence[str] | None = None,
     rows: int | None = None,
-    phases: Phases = silent_phases,
+    progress: bool | None = None,
+    phases: Phases | None = None,
 ) -> Measured:
     """Score a model on suites, as `tercet evaluate` does.
 
@@ -57,8 +58,12 @@ def evaluate(
         such as `{"team": frame}`; or one labelled file, for a model with one task
     suites: names; default: `tasks`
     rows: at most so many rows of each task and set, for a quick look
-    phases: starts the progress of one phase
+    progress: whether to show it on stderr; default: in notebooks and terminals
+    phases: starts the progress of one phase instead
     """
+    if phases is None:
+        shown = is_watched() if progress is None else progress
+        phases = plain_phases if shown else silent_phases
     loaded = model if isinstance(model, Model) else load(model)
     suites = ["tasks"] if suites is None else [suites] if isinstance(suites, str) else suites
     with _placed(loaded, data) as (placed, folder):

@@ -12,7 +12,7 @@ from tercet.errors import ArgumentError, TercetError
 from tercet.folders.model_card import Metrics
 from tercet.model import Model, load
 from tercet.recipe import Recipe
-from tercet.training.listener import Listener, Silent
+from tercet.training.listener import Listener, listener_of
 from tercet.training.run import train_recipe
 
 DATA = "data"
@@ -50,6 +50,7 @@ def train(
     overrides: Sequence[str] = (),
     resume: bool = False,
     device: str | None = None,
+    progress: bool | None = None,
     listener: Listener | None = None,
 ) -> TrainedRun:
     """Train a recipe, as `tercet train` does.
@@ -62,7 +63,8 @@ def train(
         these tasks (`team-dev` the dev files of `team`) and are kept in a folder beside the run
     out: the run folder; default: runs/RECIPE
     overrides: such as `stages.0.steps=300`
-    listener: shows progress; default: silent
+    progress: whether to show it on stderr; default: in notebooks and terminals
+    listener: what shows progress instead
     """
     chosen = _read(recipe, overrides)
     folder = Path(out) if out is not None else Path("runs") / chosen.name
@@ -78,7 +80,7 @@ def train(
         out=folder,
         resume=resume,
         device=device,
-        listener=listener or Silent(),
+        listener=listener_of(listener, progress=progress),
     )
     if result is None:
         raise TercetError("`tercet.train` returns a run on the main process only.")
