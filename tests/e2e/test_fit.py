@@ -32,7 +32,7 @@ TEAMS = {
     "when does shipment {n} with the {thing} arrive",
     "technical help": "the {thing} shows error {n} and will not start|my {thing} crashes with code "
     "{n}|the screen of the {thing} stays black, case {n}",
-    "new orders": "I would like to buy {n} of your {thing}|what does the {thing} cost for {n} pieces|"
+    "new orders": "I would like to buy {n} of your {thing}|what do {n} {thing}s cost|"
     "please send an offer for {n} pieces of the {thing}",
     "account": "I forgot the password of account {n}|please change my e-mail address, user {n}|"
     "delete my user profile {n}",
