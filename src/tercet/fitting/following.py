@@ -22,6 +22,8 @@ class Joined:
         self._expected = steps
         self._done = self._stage_end = 0
         self.note = ""
+        self._shown: tuple[int, int, str] | None = None
+        self._show()
 
     def say(self, sentence: str) -> None:
         if sentence.startswith("Calibrating ") or "baselines" in sentence:
@@ -47,11 +49,14 @@ class Joined:
     def interrupted(self, step: int) -> None: ...
 
     def finish(self) -> None:
-        self._expected = self._done = max(self._done, 1)
+        self._expected = self._done = self._done or 1
         self._show()
 
     def _show(self) -> None:
-        self._progress(self._done, max(self._expected, self._done), note=self.note)
+        state = (self._done, max(self._expected, self._done), self.note)
+        if state != self._shown:
+            self._shown = state
+            self._progress(state[0], state[1], note=self.note)
 
 
 @contextmanager

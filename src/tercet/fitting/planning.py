@@ -66,6 +66,10 @@ def base_epochs(sources: Sequence[Source]) -> float:
 
 def tune_steps(settings: Settings, *, share: float = 1.0) -> int:
     """About how many steps the tuned recipe has on a share of the rows."""
+    if settings.judge != "folds":
+        share *= 1.0 - HELD_OUT
+    if settings.judge == "share":
+        share *= 1.0 - DEV_SHARE
     batches = sum(math.ceil(share * source.look.rows / BATCH) for source in settings.sources)
     solved = 2
     return max(LEAST_STEPS, math.ceil(settings.epochs * batches)) + solved

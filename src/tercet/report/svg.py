@@ -77,6 +77,21 @@ class Plot:
         return [(self.down(value), text) for value, text in _ticks(self.chart.y)]
 
     @property
+    def marks(self) -> list[tuple[float, str, bool]]:
+        """Each vertical line with its label and whether that is left of it; the label is empty
+        where it would cover that of the next line."""
+        placed: list[tuple[float, str, bool]] = []
+        room = self.frame.width - self.frame.right
+        for value, text in reversed(self.chart.marks):
+            x, width = self.across(value), NAME_WIDTH * len(text)
+            leftwards = x + width > self.frame.width - self.frame.right
+            begin = x - width if leftwards else x
+            fits = begin + width <= room
+            placed.append((x, text if fits else "", leftwards))
+            room = begin if fits else room
+        return placed[::-1]
+
+    @property
     def empty(self) -> bool:
         return not any(series.points for series in self.chart.series)
 

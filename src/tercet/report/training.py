@@ -52,7 +52,7 @@ class RunHistory:
 
     stages: name and first step of each, in order
     losses, cosines: means of neighbouring steps
-    scores: each task's metric on dev, and `score`, by which the best model is chosen
+    scores: each task's metric on dev, and `score`, by which the best model is chosen, if it differs
     forgetting: after each stage, or at points spread over a single stage
     baselines: the scores of simple baselines, where they were measured
     warnings: what the end of training warned of
@@ -157,6 +157,8 @@ def _score_curves(
         for name, value in {**_chosen_metrics(line, tasks), "score": line["score"]}.items():
             if value is not None:
                 curves.setdefault(name, []).append((line["step"], value))
+    if len(tasks) == 1 and curves.get("score") == curves.get(*tasks):
+        curves.pop("score", None)
     return curves
 
 

@@ -124,7 +124,7 @@ class TasksResult(SuiteResult):
         ]
 
     def findings(self) -> dict[str, str]:
-        mean = self.overall["mean"]
+        mean = self.overall["mean"] if len(self.tasks) > 1 else None
         findings = {"Measured": self.method} if self.method else {}
         findings |= {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
         for name, task in self.tasks.items():
@@ -175,7 +175,7 @@ class TasksResult(SuiteResult):
                 marked = f"{metric}*" if metric == answers.metric else metric
                 cells = [show.Cell(name), show.Cell(marked), *show.estimate_cells(value)]
                 rows.append([*cells, show.Cell(mode), show.count(len(answers.labels))])
-        for mean, score in self.overall.items():
+        for mean, score in self.overall.items() if len(self.tasks) > 1 else ():
             empty = [show.Cell("")] * 3
             rows.append([show.Cell("overall"), show.Cell(mean), show.number(score), *empty])
         return show.Table(
