@@ -31,6 +31,7 @@ from tercet.specs import (
     MeanSquaredErrorSpec,
     MultipleNegativesRankingSpec,
     SimCSESpec,
+    SupervisedContrastiveSpec,
     TeacherVectorsSpec,
     TripletSpec,
 )
@@ -88,7 +89,7 @@ def test_every_kind_of_the_recipe_builds_from_its_keys() -> None:
         BinnedCrossEntropySpec(bins=4),
     )
     contrastive = (SimCSESpec(), MultipleNegativesRankingSpec(), TripletSpec())
-    own_labels = (MaskedLanguageModelSpec(), TeacherVectorsSpec())
+    own_labels = (MaskedLanguageModelSpec(), TeacherVectorsSpec(), SupervisedContrastiveSpec())
     known = {spec.kind for spec in (*predictive, *contrastive, *own_labels)}
     assert known == set(OBJECTIVES)
     outputs = {"cross-entropy": 2, "binned-cross-entropy": 4}
