@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tomli_w
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -503,6 +503,7 @@ def test_any_override_loads_or_is_a_mistake(key: str, value: str) -> None:
     assert isinstance(recipe, Recipe)
 
 
+@settings(deadline=None)
 @given(
     st.fixed_dictionaries(
         {
