@@ -66,6 +66,44 @@ def replace_folder(path: Path, *, overwrite: bool = True) -> Iterator[Path]:
         _sync_folder(path.parent)
 
 
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds the lock file at `path`, and hold it meanwhile.
+
+    The lock ends with its process, however that ends. On systems without such locks nobody waits.
+    """
+    handle = _lock(path)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            path.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # another process has just removed the empty folder
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:  # not every disk has locks
+            os.close(handle)
+            return None
+        with suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        # Its owner has removed the file while this process waited for it.
+        os.close(handle)
+
+
 def is_temporary(path: Path) -> bool:
     """Whether this is a file or folder that a writer has not finished."""
     return path.name.startswith(".") and path.name.endswith(_TEMPORARY)

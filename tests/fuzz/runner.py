@@ -61,6 +61,7 @@ def run_here(arguments: list[str], folder: str, out: Path, err: Path) -> None:
 if __name__ == "__main__":
     import lance  # noqa: F401
     import onnxruntime  # noqa: F401
+    import torch._dynamo  # noqa: F401 (an optimiser imports it, which takes seconds)
 
     import tercet.cli.predict
     import tercet.cli.search

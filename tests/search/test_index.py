@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from tercet.data.stream import TextFile
 from tercet.embed import staged
+from tercet.embed.local import embed_file
 from tercet.embed.schema import Identity, vectors_of
 from tercet.errors import TercetError
 from tercet.model import Model
@@ -236,9 +240,8 @@ def test_staged_parts_of_another_file_or_model_are_not_used(
 ) -> None:
     index = Index.build(tmp_path / "index", rows(TEXTS[:5]), model)
     file = rows(TEXTS[:5])
-    staged.stage(
-        file, other_model, Identity.of(other_model), tmp_path / "index.work", skip_empty=True
-    )
+    work = staged.work_folder(index.folder) / f"tercet-{file.digest[:16]}"
+    staged.stage(file, other_model, Identity.of(other_model), work, skip_empty=True)
     index.update(file)
     assert index.search(TEXTS[3], top=1)[0][0].score == pytest.approx(1.0, abs=1e-5)
 
@@ -414,3 +417,83 @@ def test_damaged_metadata_is_named(built: Index, model: Model) -> None:
     built._dataset.update_schema_metadata({ann.ANN_KEY: "{"})
     with pytest.raises(TercetError, match=r"metadata `tercet.ann` is damaged"):
         Index.open(built.folder, model).search("dull")
+
+
+ROUNDS = int(os.environ.get("TERCET_ROUNDS", "8"))
+
+
+def test_two_writers_and_a_reader_lose_and_double_nothing(
+    tmp_path: Path, model: Model, rows: Rows
+) -> None:
+    """Each round both add an id of their own and try the same new one, and one updates a row."""
+    Index.build(tmp_path / "index", csv_of(tmp_path / "start.csv", {"shared": "start"}), model)
+    added: dict[str, list[str]] = {"a": [], "b": []}
+    faults: list[BaseException] = []
+    ended = threading.Event()
+
+    def write(name: str) -> None:
+        index = Index.open(tmp_path / "index", model)
+        for round_ in range(ROUNDS):
+            own = csv_of(tmp_path / f"{name}{round_}.csv", {f"{name}{round_}": f"{name} {round_}"})
+            assert index.update(own) == 1
+            both = csv_of(tmp_path / f"{name}{round_}both.csv", {f"both{round_}": f"by {name}"})
+            with suppress(TercetError):
+                index.add(both)
+                added[name].append(f"both{round_}")
+            index.update(csv_of(tmp_path / f"{name}-.csv", {"shared": f"{name} {round_}"}))
+
+    def read() -> None:
+        while not ended.is_set():
+            ids = ids_of(Index.open(tmp_path / "index", model))
+            assert len(ids) == len(set(ids))
+
+    def guarded(work: Callable[..., None], *arguments: str) -> None:
+        try:
+            work(*arguments)
+        except BaseException as error:  # noqa: BLE001 (it belongs to the test's own thread)
+            faults.append(error)
+
+    reader = threading.Thread(target=guarded, args=(read,))
+    writers = [threading.Thread(target=guarded, args=(write, name)) for name in added]
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    ended.set()
+    reader.join()
+    assert faults == []
+    assert sorted(added["a"] + added["b"]) == sorted(f"both{n}" for n in range(ROUNDS))
+    wanted = {f"{name}{n}" for name in ("a", "b", "both") for n in range(ROUNDS)} | {"shared"}
+    assert sorted(ids_of(Index.open(tmp_path / "index", model))) == sorted(wanted)
+    assert not (tmp_path / "index.work").exists()
+    assert not (tmp_path / ".index.lock").exists()
+
+
+def csv_of(path: Path, texts: dict[str, str]) -> TextFile:
+    lines = [f"{id_},{text}\n" for id_, text in texts.items()]
+    path.write_text("id,text\n" + "".join(lines), "utf-8")
+    return TextFile.open(path, id_column="id")
+
+
+def ids_of(index: Index) -> list[str]:
+    found: list[str] = index._dataset.scanner(columns=["id"]).to_table().column("id").to_pylist()
+    return found
+
+
+def test_files_of_a_user_beside_an_index_are_never_removed(
+    tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    thesis = tmp_path / "index.work" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("mine", "utf-8")
+    index = Index.build(tmp_path / "index", rows(TEXTS[:5]), model)
+    index.update(rows(TEXTS[:3]))
+    assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
+    out = tmp_path / "vectors.parquet"
+    kept = tmp_path / "vectors.parquet.work" / "embed" / "thesis.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine", "utf-8")
+    (tmp_path / "a.txt").write_text("dull\n", "utf-8")
+    with pytest.raises(TercetError, match="holds other files"):
+        embed_file(str(tmp_path / "a.txt"), str(out), model=model)
+    assert kept.read_text("utf-8") == "mine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -92,7 +91,7 @@ def mine(
 @contextmanager
 def _work(out: Path | None) -> Iterator[Path]:
     """A folder next to the output, which is kept if the work is interrupted."""
-    from tercet.embed.staged import work_folder
+    from tercet.embed.staged import remove_work, work_folder
 
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +100,7 @@ def _work(out: Path | None) -> Iterator[Path]:
     if not out.resolve().parent.is_dir():
         raise TercetError(f"--out {out}: its folder does not exist.")
     yield work_folder(out)
-    shutil.rmtree(work_folder(out), ignore_errors=True)
+    remove_work(work_folder(out))
 
 
 def _print(mined: Mined) -> None:

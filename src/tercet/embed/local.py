@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
 
 from tercet.data.stream import TextFile
 from tercet.embed.output import check_output, write_vectors
 from tercet.embed.schema import Identity, vectors_schema
-from tercet.embed.staged import stage, work_folder
+from tercet.embed.staged import remove_work, stage, work_folder
 from tercet.model import Model
 from tercet.progress import Progress, silent
 
@@ -26,5 +26,7 @@ def embed_file(
     work = work_folder(out)
     staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
     write_vectors(staged.batches(), schema, rows=file.rows, out=out)
-    shutil.rmtree(work)
+    remove_work(work / "embed")
+    with suppress(OSError):  # it holds files of the user
+        work.rmdir()
     return file.rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from tercet.data.stream import TEXT, VECTOR
 from tercet.data.text_table import TextSource
 from tercet.embed.schema import Identity, vector_array, vectors_of
 from tercet.errors import TercetError
-from tercet.files import replace_file, write_json
+from tercet.files import exclusive, replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
 from tercet.specs import Floats
@@ -31,6 +32,29 @@ def work_folder(out: str | Path) -> Path:
     """The folder of unfinished work on an output."""
     path = Path(out)
     return path.with_name(path.name + ".work")
+
+
+@contextmanager
+def working(out: str | Path, file: TextFile) -> Iterator[Path]:
+    """A folder for work on an output by one input; another process with the same input waits.
+
+    It is kept if the work is interrupted, and removed at the end.
+    """
+    root = work_folder(out)
+    folder = root / f"tercet-{file.digest[:16]}"
+    try:
+        with exclusive(root / f".{folder.name}.lock"):
+            yield folder
+            remove_work(folder)
+    finally:
+        with suppress(OSError):  # others work in it, or it holds files of the user
+            root.rmdir()
+
+
+def remove_work(folder: Path) -> None:
+    """Remove a work folder; one without our key is not ours and stays."""
+    if (folder / KEY_FILE).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -98,8 +122,13 @@ def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: 
             return
     except (FileNotFoundError, ValueError):
         pass
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    if folder.is_dir() and any(folder.iterdir()) and not path.is_file():
+        raise TercetError(
+            f"{folder}: holds other files, and work on the output would be put there; move them, "
+            "or choose another output."
+        )
+    remove_work(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(path, key)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,7 +12,7 @@ import pyarrow as pa
 from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.data.text_table import Texts, TextSource, open_texts
 from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
-from tercet.embed.staged import stage, work_folder
+from tercet.embed.staged import remove_work, stage, working
 from tercet.errors import ArgumentError, TercetError
 from tercet.inputs import sentences_of
 from tercet.model import Model, load
@@ -21,7 +20,14 @@ from tercet.progress import Phases, silent_phases
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
 from tercet.search.hits import Hit, hits_of
-from tercet.search.lance_store import is_index, lance_errors, metadata_of, open_dataset, write_index
+from tercet.search.lance_store import (
+    is_index,
+    lance_errors,
+    metadata_of,
+    open_dataset,
+    write_index,
+    writing,
+)
 from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
 from tercet.specs import Column, Floats
 
@@ -69,20 +75,22 @@ class Index:
         check_target(folder)
         file = open_texts(texts, column, id_column)
         identity = Identity.of(model)
-        work = work_folder(folder)
-        with phases("embedding") as progress:
-            staged = stage(file, model, identity, work, skip_empty=True, progress=progress)
-        if not staged.rows:
-            raise TercetError(f"{file.path}: no row has a text.")
-        schema = vectors_schema(file.columns, identity)
-        batches = (
-            pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in staged.batches()
-        )
-        write_index(str(folder), batches, schema)
-        index = cls(str(folder), open_dataset(str(folder)))
-        index._model = model
-        index.optimise(phases)
-        shutil.rmtree(work, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with working(folder, file) as work:
+            with phases("embedding") as progress:
+                staged = stage(file, model, identity, work, skip_empty=True, progress=progress)
+            if not staged.rows:
+                raise TercetError(f"{file.path}: no row has a text.")
+            schema = vectors_schema(file.columns, identity)
+            batches = (
+                pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                for batch in staged.batches()
+            )
+            with writing(str(folder)):
+                write_index(str(folder), batches, schema)
+                index = cls(str(folder), open_dataset(str(folder)))
+                index._model = model
+                index._optimise(phases)
         return index
 
     def __repr__(self) -> str:
@@ -202,10 +210,12 @@ class Index:
 
     def delete(self, ids: Iterable[str], *, phases: Phases = silent_phases) -> int:
         """Delete rows by id. Returns the number of deleted rows."""
-        with lance_errors(self.folder):
-            deleted = changes.delete(self._dataset, list(ids))
-        self.refresh()
-        self._settle(phases)
+        with writing(self.folder):
+            self.refresh()
+            with lance_errors(self.folder):
+                deleted = changes.delete(self._dataset, list(ids))
+            self.refresh()
+            self._settle(phases)
         return deleted
 
     def optimise(self, phases: Phases = silent_phases) -> None:
@@ -213,6 +223,11 @@ class Index:
 
         How widely the ANN index is searched is chosen by measured recall on a sample of rows.
         """
+        with writing(self.folder):
+            self.refresh()
+            self._optimise(phases)
+
+    def _optimise(self, phases: Phases) -> None:
         with lance_errors(self.folder):
             ann.optimise(self._dataset, phases)
         self.refresh()
@@ -220,17 +235,30 @@ class Index:
     def _change(self, file: TextSource, change: changes.Change, phases: Phases) -> int:
         changes.check_fits(self.folder, self._dataset, file)
         identity = Identity.of(self.model)
-        work = work_folder(self.folder)
         if change is changes.add:
             changes.check_new(self.folder, self._dataset, file)
-        with phases("embedding") as progress:
-            staged = stage(file, self.model, identity, work, skip_empty=True, progress=progress)
-        with lance_errors(self.folder):
-            changed = change(self._dataset, staged)
-        shutil.rmtree(work, ignore_errors=True)
-        self.refresh()
-        self._settle(phases)
+        with working(self.folder, file) as work:
+            with phases("embedding") as progress:
+                staged = stage(file, self.model, identity, work, skip_empty=True, progress=progress)
+            with writing(self.folder):
+                # Others may have changed it meanwhile: ids and columns are checked again.
+                self.refresh()
+                self._checked(self.model)
+                changes.check_fits(self.folder, self._dataset, file)
+                if change is changes.add:
+                    self._check_new_again(file, work)
+                with lance_errors(self.folder):
+                    changed = change(self._dataset, staged)
+                self.refresh()
+                self._settle(phases)
         return changed
+
+    def _check_new_again(self, file: TextFile, work: Path) -> None:
+        try:
+            changes.check_new(self.folder, self._dataset, file)
+        except TercetError:
+            remove_work(work)  # another writer was faster, and nothing is left to resume
+            raise
 
     def _settle(self, phases: Phases) -> None:
         with lance_errors(self.folder):

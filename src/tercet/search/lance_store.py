@@ -17,6 +17,7 @@ import pyarrow as pa
 from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
 from tercet.errors import ArgumentError, TercetError, install_hint, shorten
+from tercet.files import exclusive
 
 ANN_KEY = "tercet.ann"
 FULL, MISSING = "the disk is full", "a file of this index is missing"
@@ -69,6 +70,17 @@ def open_dataset(folder: str) -> Any:
             "upgrade Tercet."
         )
     return dataset
+
+
+@contextmanager
+def writing(folder: str) -> Iterator[None]:
+    """One writer at a time; on other storage than disks, users see to that themselves."""
+    if "://" in folder:
+        yield
+        return
+    path = Path(folder).resolve()
+    with exclusive(path.with_name(f".{path.name}.lock")):
+        yield
 
 
 def is_index(folder: str) -> bool:
