@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tercet.search.table_files import write_table
 
 from tercet.data.examples import read_texts
 from tercet.data.stream import TextFile
+from tercet.data.table_files import write_table
 from tercet.errors import TercetError
 from tercet.model import Model, load
 from tercet.search.mine import mine

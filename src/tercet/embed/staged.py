@@ -35,7 +35,7 @@ def work_folder(out: str | Path) -> Path:
 
 
 @contextmanager
-def working(out: str | Path, file: TextFile) -> Iterator[Path]:
+def working(out: str | Path, file: TextSource) -> Iterator[Path]:
     """A folder for work on an output by one input; another process with the same input waits.
 
     It is kept if the work is interrupted, and removed at the end.

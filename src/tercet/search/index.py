@@ -253,7 +253,7 @@ class Index:
                 self._settle(phases)
         return changed
 
-    def _check_new_again(self, file: TextFile, work: Path) -> None:
+    def _check_new_again(self, file: TextSource, work: Path) -> None:
         try:
             changes.check_new(self.folder, self._dataset, file)
         except TercetError:
