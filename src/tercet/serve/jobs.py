@@ -104,6 +104,10 @@ class EncodingJob:
     def take(self, budget: int, *, room: int | None) -> JobPart | None:
         """The next rows, up to `budget` tokens but at least one; None if it exceeds the room."""
         used, start = self.used, self.taken
+        left = self.tokens - used
+        if left <= budget and (room is None or left <= room):  # as for most requests
+            self.taken, self.used = len(self.order), self.tokens
+            return JobPart(self, self.order[start:], left)
         end = max(int(np.searchsorted(self.ends, used + budget, side="right")), start + 1)
         tokens = int(self.ends[end - 1]) - used
         if room is not None and tokens > room:
