@@ -12,7 +12,6 @@ import ast
 import contextlib
 import io
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,16 +31,16 @@ def run_notebook(path: Path) -> dict[str, Any]:
 
 def _run(source: str, names: dict[str, Any], where: str) -> str:
     """What a cell shows."""
-    body = ast.parse(source, where).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    tree = ast.parse(source, where)
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        kept = ast.Assign([ast.Name("_", ast.Store())], last.value)
+        tree.body[-1] = ast.fix_missing_locations(ast.copy_location(kept, last))
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
-        exec(compile(ast.Module(body, []), where, "exec"), names)
-        if last is not None:
-            expression = compile(ast.Expression(last.value), where, "eval")
-            value = eval(expression, names)  # noqa: S307, as the notebook is our own
-            if value is not None:
-                print(repr(value))
+        exec(compile(tree, where, "exec"), names)
+        if isinstance(last, ast.Expr) and names["_"] is not None:
+            print(repr(names["_"]))
     return shown.getvalue()
 
 
@@ -53,7 +52,7 @@ def _outputs(text: str) -> list[dict[str, Any]]:
 def main() -> None:
     path = Path(sys.argv[1])
     notebook = run_notebook(path)
-    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + os.linesep, "utf-8")
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,11 @@ TASKS = {
                 "objective": {"kind": "mean-squared-error", "targets": [0, 1]},
             },
         },
+        "queue": {
+            "data": {"train": "t.csv", "texts": "message", "label": "team"},
+            "labels": CLASSES,
+            "single": {"head": MLP, "objective": {"kind": "cross-entropy"}},
+        },
         "tags": {
             "data": {"train": "t.csv", "texts": "text", "label": "tags", "label_separator": ";"},
             "labels": CLASSES,
@@ -116,6 +121,19 @@ def source(tmp_path: Path) -> Path:
 def cells_of(file: Path, delimiter: str = ",") -> list[dict[str, str]]:
     with file.open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened, delimiter=delimiter))
+
+
+def test_the_columns_of_the_task_s_own_data_are_found(
+    predict, model: Model, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.csv"
+    rows = [[f"N-{n}", text, "a word"] for n, text in enumerate(TEXTS)]
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened).writerows([["ticket", "message", "note"], *rows])
+    out = tmp_path / "out.csv"
+    code, _, _ = predict("queue", file, "--out", out)
+    assert code == 0
+    assert [row["name"] for row in cells_of(out)] == [p.name for p in model.predict("queue", TEXTS)]
 
 
 def test_a_csv_keeps_its_columns_and_gets_the_predictions(

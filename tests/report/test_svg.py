@@ -27,6 +27,13 @@ def test_whiskers_follow_their_axis() -> None:
     assert down.whiskers[0].startswith("M50.0 ")
 
 
+def test_labels_of_marks_stay_within_the_chart_and_apart() -> None:
+    frame = Frame(width=200, height=100, left=0, right=0, top=0, bottom=0)
+    marks = [(0.0, "first heads"), (0.05, "tune"), (1.98, "heads")]
+    plotted = Plot(chart(marks=marks), frame).marks
+    assert plotted == [(0.0, "", False), (5.0, "tune", False), (198.0, "heads", True)]
+
+
 def test_a_file_holds_all_panels_and_one_legend() -> None:
     text = to_svg([chart(), chart()], title="<two>", frames=[Frame(left=120), Frame(width=200)])
     tree = ET.fromstring(text)

@@ -69,6 +69,17 @@ def test_curves_and_what_the_second_stage_forgot(tmp_path: Path) -> None:
     assert (last["similarity"].value, last["similarity"].forgotten) == (0.5, None)
 
 
+def test_of_one_task_the_score_is_not_a_second_curve(tmp_path: Path) -> None:
+    dev = {"sentiment": {"single": {"accuracy": 0.5}}}
+    lines = [step(1, "first"), {"step": 1, "stage": "first", "dev": dev, "score": 0.5}]
+    assert list(read_run(write_run(tmp_path / "run", lines)).scores) == ["sentiment"]
+    assert list(read_run(write_run(tmp_path / "two", [scores(1, "first", 0.5, 0.2)])).scores) == [
+        "sentiment",
+        "similarity",
+        "score",
+    ]
+
+
 def test_long_runs_are_thinned(tmp_path: Path) -> None:
     lines = [step(number, "first") for number in range(1, 5001)]
     lines += [scores(number, "first", 0.5, 0.5) for number in range(1, 100)]

@@ -13,6 +13,7 @@ import typer
 
 from tercet.cli.console import MESSAGES, print_message, print_table, progress
 from tercet.cli.options import ModelOption, PluginOption
+from tercet.data.files import find_file
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -87,8 +88,11 @@ def predict(
         _print(predictor, _inputs(file, text or [], width=predictor.width))
         return
     from tercet.data.text_rows import TextRows
+    from tercet.evaluation.labelled import own_texts
 
-    rows = TextRows.open(Path(str(file)), column, label, width=predictor.width)
+    path = find_file(str(file))
+    columns = column or own_texts(predictor.spec, path)
+    rows = TextRows.open(path, columns, label, width=predictor.width)
     predictor.read_labels(rows)
     if out is None:
         _print(predictor, rows.texts())

@@ -53,13 +53,18 @@ def on_files(
     return model.with_tasks(tasks)
 
 
+def own_texts(spec: TaskSpec, path: Path) -> Sequence[Column] | None:
+    """The text columns of a task's own data, if a file has columns of these names."""
+    texts, names = resolve(spec.data).texts, column_names(path)
+    return texts if texts and all(column in names for column in texts) else None
+
+
 def _data(
     spec: TaskSpec, path: Path, texts: Sequence[Column] | None, label: Column | None
 ) -> DataSpec:
     own = resolve(spec.data)
     names = column_names(path)
-    if texts is None and own.texts and all(column in names for column in own.texts):
-        texts = own.texts
+    texts = own_texts(spec, path) if texts is None else texts
     if label is None and own.label in names:
         label = own.label
     chosen = guess_columns(path, texts=texts, label=label)

@@ -59,10 +59,12 @@ class Judged:
         return scalings[mode], thresholds.get(mode)
 
     def score(self, name: str) -> float:
-        """The task's main metric; an undefined one counts as 0."""
+        """The task's main metric, with the scaling and the thresholds that the model would get; an
+        undefined one counts as 0."""
+        scaling, thresholds = self.decisions(name)
         answers = measure_outputs(
             name, best_mode(self.tasks[name]), self.tasks[name], self.outputs[name],
-            self.labels[name],
+            self.labels[name], scaling=scaling, thresholds=thresholds,
         )  # fmt: skip
         return answers.metrics[answers.metric].value or 0.0
 
