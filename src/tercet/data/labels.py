@@ -148,7 +148,7 @@ def in_order(labels: Mapping[str | float, str]) -> list[str]:
     alphabetically."""
     numbers = sorted(key for key in labels if isinstance(key, float))
     words = sorted((key for key in labels if isinstance(key, str)), key=lambda w: (w.casefold(), w))
-    return [labels[key] for key in (*numbers, *words)]
+    return [*(labels[number] for number in numbers), *(labels[word] for word in words)]
 
 
 def _are_numbers(names: Sequence[str] | None) -> bool:
