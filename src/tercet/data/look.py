@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
@@ -153,7 +153,14 @@ class _Profile:
     @property
     def is_text(self) -> bool:
         varied = self.distinct > 0.2 * self.filled
-        return not self.numeric and varied and self.characters >= 8.0 and self.words >= 1.5
+        long = self.characters >= 8.0 and self.words >= 1.5
+        return not self.numeric and varied and long and not self.has_lists
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether its cells hold several labels, as far as the first ones tell."""
+        some = replace(self, values=self.values[:SAMPLE])
+        return _are_lists(some) or _separator(some) is not None
 
     @property
     def is_label(self) -> bool:
