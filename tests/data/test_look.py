@@ -152,6 +152,25 @@ def test_tags_as_json_lists(look: Any, tmp_path: Path) -> None:
     assert (found.kind, found.names, found.rows) == ("multi-label", TAGS, 40)
 
 
+@pytest.mark.parametrize("form", ["; ", "list"])
+def test_few_rows_with_many_sets_of_tags(look: Any, form: str) -> None:
+    names = ["cold meal", "dry bread", "late courier", "rude staff"]
+    sets = [[name for place, name in enumerate(names) if row >> place & 1] for row in range(1, 16)]
+    rows = [
+        [text(row), json.dumps(tags) if form == "list" else form.join(tags)]
+        for row, tags in enumerate(sets * 2)
+    ]
+    found = look(["text", "what"], rows)
+    assert (found.texts, found.label, found.kind) == (("text",), "what", "multi-label")
+    assert found.names == names
+
+
+def test_commas_in_texts_do_not_make_tags(look: Any) -> None:
+    rows = [[f"Dear team, {text(row)}, thanks", TEAMS[row % 3]] for row in range(30)]
+    found = look(["mail", "desk"], rows)
+    assert (found.texts, found.label) == (("mail",), "desk")
+
+
 def test_commas_in_single_classes_do_not_make_tags(look: Any) -> None:
     names = ["Berlin, Germany", "Paris, France", "Rome, Italy"]
     found = look(["text", "place"], [[text(row), names[row % 3]] for row in range(30)])

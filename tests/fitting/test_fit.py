@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import json
 import random
@@ -328,6 +329,39 @@ def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:
     assert (mixed.folder / "data" / "team-dev.parquet").is_file()
     evaluated = tercet.evaluate(mixed.model, mixed.data)
     assert "accuracy" in repr(evaluated)
+
+
+def test_few_rows_and_further_kinds_of_task(fit: Fit) -> None:
+    """Eight rows of each class, pairs of three classes, and grades of single texts."""
+    nli = [
+        {"premise": row["a"], "hypothesis": row["b"], "relation": ["no", "maybe", "yes"][n % 3]}
+        for n, row in enumerate(grade_rows(24))
+    ]
+    length = [{"text": "film " * (1 + n % 7) + str(n), "stars": 1 + n % 7} for n in range(24)]
+    listener = Hearing()
+    result = fit(team=team_rows(24), nli=nli, length=length, listener=listener)
+    assert [score.rows for score in result.scores.values()] == [24, 24, 24]
+    assert result.recipe.tasks["nli"].labels == ["maybe", "no", "yes"]
+    assert result.recipe.tasks["length"].range == (1.0, 7.0)
+    assert any(stage == "trial 1 of 3, tune" for stage in listener.stages)
+    assert result.scores["length"].value > 0.5
+    found = result.model.predict("length", ["film film film film film film", "film"])
+    assert found[0] > found[1]
+
+
+def test_files_of_one_name_beside_a_table_stay_apart(fit: Fit, tmp_path: Path) -> None:
+    for name, rows in (("a", team_rows(24)), ("b", same_rows(24))):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "rows.csv", rows)
+    plain, packed = tmp_path / "a" / "rows.csv", tmp_path / "b" / "rows.csv.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "b" / "rows.csv").read_bytes()))
+    files = [plain, packed]
+    result = fit(*files, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
+    assert {path.name for path in result.data.iterdir()} == {
+        "team.csv", "same.csv.gz", "tags.parquet"
+    }  # fmt: skip
+    assert result.recipe.tasks["team"].labels == list(TEAMS)
+    assert result.recipe.tasks["same"].labels == ["no", "yes"]
 
 
 def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
@@ -163,10 +163,20 @@ class _Profile:
 
     @property
     def is_text(self) -> bool:
-        if self.numeric or self.facts or _are_lists(self):
+        if self.numeric or self.facts or _are_lists(self.some):
             return False
         varied = self.distinct > 0.2 * self.filled
-        return varied and self.characters >= 8.0 and self.words >= 1.5
+        return (
+            varied
+            and self.characters >= 8.0
+            and self.words >= 1.5
+            and _separator(self.some) is None
+        )
+
+    @property
+    def some(self) -> _Profile:
+        """The same of the first values, which tell as much in less time."""
+        return replace(self, values=self.values[:SAMPLE])
 
     @property
     def is_label(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tercet.data.examples import Examples, read_examples, read_groups
+from tercet.data.files import bare_name
 from tercet.data.look import LabelKind
 from tercet.errors import ArgumentError, TercetError
 from tercet.evaluation.answers import Answers
@@ -214,10 +215,12 @@ class _Inputs:
 
     def _copied(self, source: Source) -> Source:
         """The same with files beside the tables, so that one folder has all data."""
-        files = [source.path, *([source.dev] if source.dev is not None else [])]
+        files = {source.name: source.path}
+        files |= {} if source.dev is None else {f"{source.name}-dev": source.dev}
         copies = []
-        for file in files:
-            copy = self._temporary / file.name
+        for name, file in files.items():
+            ending = file.name.removeprefix(Path(bare_name(file)).stem)
+            copy = self._temporary / f"{name}{ending}"
             if file.resolve() != copy.resolve():
                 shutil.copyfile(file, copy)
             copies.append(copy)
