@@ -83,6 +83,11 @@ class TasksResult(SuiteResult):
         return cls(tasks, overall_of(_values(tasks), specs), method=method)
 
     @property
+    def _has_several(self) -> bool:
+        """Whether there is more than one task, so that a mean says something."""
+        return len(self.tasks) > 1 or bool(self.missing)
+
+    @property
     def values(self) -> Metrics:
         """The metrics without intervals, as a model folder keeps them."""
         return _values(self.tasks)
@@ -124,7 +129,7 @@ class TasksResult(SuiteResult):
         ]
 
     def findings(self) -> dict[str, str]:
-        mean = self.overall["mean"] if len(self.tasks) > 1 else None
+        mean = self.overall["mean"] if self._has_several else None
         findings = {"Measured": self.method} if self.method else {}
         findings |= {} if mean is None else {"All tasks": f"The mean over the tasks is {mean:.3f}."}
         for name, task in self.tasks.items():
@@ -175,7 +180,7 @@ class TasksResult(SuiteResult):
                 marked = f"{metric}*" if metric == answers.metric else metric
                 cells = [show.Cell(name), show.Cell(marked), *show.estimate_cells(value)]
                 rows.append([*cells, show.Cell(mode), show.count(len(answers.labels))])
-        for mean, score in self.overall.items() if len(self.tasks) > 1 else ():
+        for mean, score in self.overall.items() if self._has_several else ():
             empty = [show.Cell("")] * 3
             rows.append([show.Cell("overall"), show.Cell(mean), show.number(score), *empty])
         return show.Table(
