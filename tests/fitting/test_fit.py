@@ -116,7 +116,7 @@ def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
     def run(*sources: Any, **options: Any) -> Any:
         nonlocal count
         count += 1
-        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 3.0}
+        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 30.0}
         given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TERCET_CACHE", str(folder / "cache"))
@@ -532,3 +532,15 @@ def test_temporary_tables_are_removed(fit: Fit, tmp_path: Path, monkeypatch: Any
     with pytest.raises(TercetError):
         fit(team=team_rows(24), label="none")
     assert list(tmp_path.glob("tercet-fit-*")) == []
+
+
+def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
+    """The files of the old task are elsewhere."""
+    before = fit(team=team_rows(30), dev=team_rows(15, seed=9), minutes=SHORT)
+    after = fit(same=same_rows(60), dev=same_rows(20), onto=before.folder, minutes=SHORT)
+    assert list(after.scores) == ["same"]
+    assert after.scores["same"].rows == 20
+    assert list(after.model.tasks) == ["team", "same"]
+    assert digests(after.model, ["team"]) == digests(before.model, ["team"])
+    assert after.model.info.metrics["team"] == before.model.info.metrics["team"]
+    assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
