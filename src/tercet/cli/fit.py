@@ -113,7 +113,7 @@ def fit(
     )
     columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
-    print_message(f"Report: {result.folder}/report.html")
+    print_message(f"Model: {result.folder}/model. Report: {result.folder}/report.html.")
     print_message(f"Predict: {_prediction(result)}")
     print_message(
         f"Train its recipe again: tercet train {result.folder}/recipe.toml --data "

@@ -354,7 +354,8 @@ def _kind(label: _Profile, *, several: bool, doubts: list[str]) -> LabelKind:
     if not label.numeric or label.distinct <= 2:
         return "classes"
     called = label.name.lower() in GRADE_NAMES
-    if label.has_fractions or (called and label.distinct >= FEW_GRADES):
+    certain = called and label.name.lower() != "score" and label.distinct >= FEW_GRADES
+    if label.has_fractions or certain:
         return "grades"
     graded = label.distinct >= FEW_GRADES or (called and label.distinct > 3)
     kind: LabelKind = "grades" if graded else "classes"
