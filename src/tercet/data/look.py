@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
@@ -163,10 +163,15 @@ class _Profile:
 
     @property
     def is_text(self) -> bool:
-        if self.numeric or self.facts or _are_lists(self):
-            return False
         varied = self.distinct > 0.2 * self.filled
-        return varied and self.characters >= 8.0 and self.words >= 1.5
+        long = self.characters >= 8.0 and self.words >= 1.5
+        return not (self.numeric or self.facts) and varied and long and not self.has_lists
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether its cells hold several labels, as far as the first ones tell."""
+        some = replace(self, values=self.values[:SAMPLE])
+        return _are_lists(some) or _separator(some) is not None
 
     @property
     def is_label(self) -> bool:
@@ -218,11 +223,7 @@ def _profiles(path: Path, names: Sequence[str], reading: Reading) -> dict[str, _
 def _label_column(
     path: Path, profiles: dict[str, _Profile], texts: Sequence[str], doubts: list[str]
 ) -> str:
-    able = [
-        each
-        for name, each in profiles.items()
-        if name not in texts and (each.is_label or _is_called_several(each))
-    ]
+    able = [each for name, each in profiles.items() if each.is_label and name not in texts]
     lower = {each.name.lower(): each.name for each in able}
     for known in LABEL_NAMES:
         if known in lower:
@@ -240,11 +241,6 @@ def _label_column(
         others = ", ".join(f"`{name}`" for name in ranked[1:6])
         doubts.append(f"the label is `{ranked[0]}`, but it could be {others}: say --label COLUMN.")
     return ranked[0]
-
-
-def _is_called_several(column: _Profile) -> bool:
-    """Whether a column with the name of labels has several per cell, which vary as texts do."""
-    return column.name.lower() in SEVERAL_NAMES and _separator(column) is not None
 
 
 def _text_columns(
