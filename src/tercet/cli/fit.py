@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tercet.cli.console import print_message, print_table
 from tercet.cli.train import terminal_listener
 from tercet.errors import TercetError
-
-if TYPE_CHECKING:
-    from tercet.fitting.fit import FitResult
 
 OF_ALL = "For one of several files: TASK=COLUMN."
 
@@ -113,19 +110,15 @@ def fit(
     )
     columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
-    print_message(f"Report: {result.folder}/report.html")
-    print_message(f"Predict: {_prediction(result)}")
+    print_message(f"Model: {result.folder}/model. Report: {result.folder}/report.html.")
+    print_message(
+        f"Predict: tercet predict {next(iter(result.scores))} FILE --model {result.folder} --out "
+        "predicted.csv"
+    )
     print_message(
         f"Train its recipe again: tercet train {result.folder}/recipe.toml --data "
-        f"{shlex.quote(str(_short(result.data)))} --out DIR"
+        f"{shlex.quote(str(_short(Path(result.data))))} --out DIR"
     )
-
-
-def _prediction(result: FitResult) -> str:
-    """A command that predicts the first task."""
-    name = next(iter(result.scores))
-    texts = " ".join(['--text "..."'] * (1 if "single" in result.recipe.tasks[name].modes else 2))
-    return f"tercet predict {name} --model {result.folder} {texts}"
 
 
 def _short(folder: Path) -> Path:

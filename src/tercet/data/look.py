@@ -163,20 +163,15 @@ class _Profile:
 
     @property
     def is_text(self) -> bool:
-        if self.numeric or self.facts or _are_lists(self.some):
-            return False
         varied = self.distinct > 0.2 * self.filled
-        return (
-            varied
-            and self.characters >= 8.0
-            and self.words >= 1.5
-            and _separator(self.some) is None
-        )
+        long = self.characters >= 8.0 and self.words >= 1.5
+        return not (self.numeric or self.facts) and varied and long and not self.has_lists
 
     @property
-    def some(self) -> _Profile:
-        """The same of the first values, which tell as much in less time."""
-        return replace(self, values=self.values[:SAMPLE])
+    def has_lists(self) -> bool:
+        """Whether its cells hold several labels, as far as the first ones tell."""
+        some = replace(self, values=self.values[:SAMPLE])
+        return _are_lists(some) or _separator(some) is not None
 
     @property
     def is_label(self) -> bool:
@@ -228,11 +223,7 @@ def _profiles(path: Path, names: Sequence[str], reading: Reading) -> dict[str, _
 def _label_column(
     path: Path, profiles: dict[str, _Profile], texts: Sequence[str], doubts: list[str]
 ) -> str:
-    able = [
-        each
-        for name, each in profiles.items()
-        if name not in texts and (each.is_label or _is_called_several(each))
-    ]
+    able = [each for name, each in profiles.items() if each.is_label and name not in texts]
     lower = {each.name.lower(): each.name for each in able}
     for known in LABEL_NAMES:
         if known in lower:
@@ -250,11 +241,6 @@ def _label_column(
         others = ", ".join(f"`{name}`" for name in ranked[1:6])
         doubts.append(f"the label is `{ranked[0]}`, but it could be {others}: say --label COLUMN.")
     return ranked[0]
-
-
-def _is_called_several(column: _Profile) -> bool:
-    """Whether a column with the name of labels has several per cell, which vary as texts do."""
-    return column.name.lower() in SEVERAL_NAMES and _separator(column) is not None
 
 
 def _text_columns(
@@ -366,7 +352,8 @@ def _kind(label: _Profile, *, several: bool, doubts: list[str]) -> LabelKind:
     if not label.numeric or label.distinct <= 2:
         return "classes"
     called = label.name.lower() in GRADE_NAMES
-    if label.has_fractions or (called and label.distinct >= FEW_GRADES):
+    certain = called and label.name.lower() != "score" and label.distinct >= FEW_GRADES
+    if label.has_fractions or certain:
         return "grades"
     graded = label.distinct >= FEW_GRADES or (called and label.distinct > 3)
     kind: LabelKind = "grades" if graded else "classes"

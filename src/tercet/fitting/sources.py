@@ -129,7 +129,7 @@ def _name(table: object) -> str:
 def _words(name: str) -> str:
     """A file's or folder's name as a task's: `Team tickets.train` is `Team-tickets`."""
     joined = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-    return re.sub(r"(^|[-_])(train|training|data)$", "", joined.strip("-_"), flags=re.I)
+    return re.sub(r"(^|[-_])(train|training)$", "", joined.strip("-_"), flags=re.I)
 
 
 def _is_path(table: object) -> bool:
