@@ -27,13 +27,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             "one": TaskScore("accuracy", 0.91234, (0.85, 0.97), 0.5, 0.88, 1200),
             "two": TaskScore("pearson", None, None, None, None, 3),
         }
-        tasks = {"one": SimpleNamespace(modes=["single"])}
-        return SimpleNamespace(
-            folder=Path("runs/one"),
-            data=Path("/data"),
-            scores=scores,
-            recipe=SimpleNamespace(tasks=tasks),
-        )
+        return SimpleNamespace(folder=Path("runs/one"), data=Path("/data"), scores=scores)
 
     monkeypatch.setattr("tercet.fitting.fit.fit", fit)
     return noted
@@ -59,8 +53,8 @@ def test_scores_and_what_to_do_next_are_printed(tercet: Command, calls: list[Any
         ["one", "accuracy", "0.912", "0.850 to 0.970", "0.880", "0.500", "1,200"],
         ["two", "pearson", "", "", "", "", "3"],
     ]
-    assert "Report: runs/one/report.html" in talk
-    assert 'tercet predict one --model runs/one --text "..."' in talk
+    assert "Model: runs/one/model. Report: runs/one/report.html." in talk
+    assert "tercet predict one FILE --model runs/one --out predicted.csv" in talk
     assert "tercet train runs/one/recipe.toml --data /data --out DIR" in talk
     (call,) = calls
     assert call["files"] == ("one.csv", "b/two.csv")

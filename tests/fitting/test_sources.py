@@ -37,7 +37,7 @@ def test_tasks_are_named_by_files_keywords_or_the_user(tmp_path: Path) -> None:
     assert pq.read_table(found[-1].path).num_rows == 12
     named = gathered(tmp_path, *files, task=["a", "b", "c"])
     assert [source.name for source in named] == ["a", "b", "c"]
-    assert names_of([str(files[0]), "x/data.jsonl.gz"], None) == ["my-tickets", "x"]
+    assert names_of([str(files[0]), "x/data.jsonl.gz"], None) == ["my-tickets", "data"]
     (unnamed,) = gathered(tmp_path, ROWS)
     assert unnamed.name == "task"
 
