@@ -116,5 +116,5 @@ def test_the_table_counts_wins_and_cells_below_the_linear_model(tmp_path: Path) 
     assert summary["below linear"]["tercet"] == ["cr/600"]
     assert summary["slower than setfit"] == ["cr/600 (cpu)"]
     text = (tmp_path / "results" / "fit.md").read_text(encoding="utf-8")
-    assert "| cr | 600 | 85.0 | 84.0 | - | **86.0** |" in text
+    assert "| cr | 600 | 85.0 | 84.0 | not run | **86.0** |" in text
     assert "| sts | 1,000 | **80.0** | - | - | **80.0** |" in text

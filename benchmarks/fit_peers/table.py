@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from fit_peers.cells import CELLS, DRAWS, Cell
-from fit_peers.jobs import METHODS
+from fit_peers.jobs import KINDS, METHODS, jobs_of
 
 Result = dict[str, Any]
 Scores = dict[tuple[Cell, str], float]
@@ -165,7 +165,7 @@ def render(found: Sequence[Result]) -> str:
     parts = [
         "# Fit against its peers",
         "    python benchmarks/fit.py table RESULTS...",
-        "\n".join(f"- {note.format(draws=len(DRAWS))}" for note in NOTES),
+        "\n".join(f"- {note.format(draws=len(DRAWS))}" for note in (*NOTES, _counts(found))),
         "## Scores",
         _grid(("data", "rows", *METHODS), _score_rows(scores)),
         "## Mean by size",
@@ -202,7 +202,7 @@ def _score_rows(scores: Scores) -> list[tuple[str, ...]]:
             continue
         shown = {method: f"{value:.1f}" for method, value in row.items()}
         best = f"{max(row.values()):.1f}"
-        cells = [f"**{text}**" if text == best else text for text in _filled(shown)]
+        cells = [f"**{text}**" if text == best else text for text in _filled(shown, cell)]
         rows.append((cell.data, _readable(cell.size), *cells))
     return rows
 
@@ -243,8 +243,22 @@ def _environments(found: Sequence[Result]) -> Iterable[str]:
     return lines
 
 
-def _filled(shown: Mapping[str, str]) -> list[str]:
-    return [shown.get(method, "-") for method in METHODS]
+def _filled(shown: Mapping[str, str], cell: Cell | None = None) -> list[str]:
+    """A text per method: - where it cannot be run on the cell, `not run` where it was not."""
+    return [
+        shown.get(method, "not run" if cell and cell.kind in KINDS[method] else "-")
+        for method in METHODS
+    ]
+
+
+def _counts(found: Sequence[Result]) -> str:
+    """How many of the jobs of each method have a result."""
+    done = {(each["method"], each["data"], each["size"], each["draw"]) for each in found}
+    counted = [
+        f"{method} {sum(job[0] == method for job in done)} of {len(jobs_of(method, CELLS, DRAWS))}"
+        for method in METHODS
+    ]
+    return f"Jobs with a result: {', '.join(counted)}."
 
 
 def _readable(size: str) -> str:
