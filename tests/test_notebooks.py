@@ -41,7 +41,7 @@ def test_from_a_data_frame_to_a_served_model(tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     # A short time on few rows, and a port that other tests do not use.
     path.write_text(
-        text.replace("minutes=5", "minutes=0.1").replace("8123", str(free_port())), "utf-8"
+        text.replace("minutes=9", "minutes=0.1").replace("8123", str(free_port())), "utf-8"
     )
 
     ran = run_notebook(path)

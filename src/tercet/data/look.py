@@ -35,7 +35,6 @@ LABEL_NAMES = (
     "relation", "y",
 )  # fmt: skip
 """Usual names of label columns, the likeliest first."""
-SEVERAL_NAMES = frozenset({"labels", "classes", "categories", "topics", "tags"})
 GRADE_NAMES = frozenset({"similarity", "score", "rating", "grade", "relatedness", "stars"})
 PAIRS = (
     ("query", "document"), ("question", "answer"), ("question", "other"), ("anchor", "positive"),
@@ -342,7 +341,7 @@ def _understood(
 
 def _kind(label: _Profile, *, several: bool, doubts: list[str]) -> LabelKind:
     if several:
-        if _are_lists(label) or label.name.lower() in SEVERAL_NAMES:
+        if _are_lists(label):
             return "multi-label"
         doubts.append(
             f"`{label.name}` is read as any number of labels per row: say --kind classes if each "

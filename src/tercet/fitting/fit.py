@@ -392,7 +392,8 @@ class _Fit:
         chosen = replace(settings, epochs=round(epochs, 2))
         if epochs == 0.0:
             self.listener.say(NO_TIME)
-        with joined(self.listener, "training", steps=tune_steps(chosen)) as following:
+        what, steps = ("heads", 1) if epochs == 0.0 else ("tuning", tune_steps(chosen))
+        with joined(self.listener, what, steps=steps) as following:
             if epochs == 0.0:
                 self._train(linear_recipe(chosen), None, following)
             else:
