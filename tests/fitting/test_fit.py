@@ -343,7 +343,7 @@ def test_few_rows_and_further_kinds_of_task(fit: Fit) -> None:
     assert [score.rows for score in result.scores.values()] == [24, 24, 24]
     assert result.recipe.tasks["nli"].labels == ["maybe", "no", "yes"]
     assert result.recipe.tasks["length"].range == (1.0, 7.0)
-    assert any(stage == "trial 1 of 3, tune" for stage in listener.stages)
+    assert "tuning" in listener.works
     assert result.scores["length"].value > 0.5
     found = result.model.predict("length", ["film film film film film film", "film"])
     assert found[0] > found[1]
@@ -475,7 +475,7 @@ def test_tuning_that_makes_it_worse_is_not_kept(
         monkeypatch.setattr(fitting, "FOLDED_ROWS", 10)
     listener = Hearing()
     result = fit(team=team_rows(120), listener=listener)
-    assert ("tuning" if judge == "folds" else "training") in listener.works
+    assert any("tun" in work for work in listener.works)
     assert any("linear model is kept" in sentence for sentence in listener.said)
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
     assert result.scores["team"].value >= result.scores["team"].linear - 0.12
