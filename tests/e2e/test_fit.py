@@ -175,7 +175,6 @@ def test_five_files_are_understood(day: Day) -> None:
         "7 rows without a text or a label are left out",
         "questions.csv: 150 pairs of texts in `question1` and `question2`, 2 classes (",
         "grades.csv: 150 pairs of texts in `text1` and `text2`, grades from 1 to 10 in `score`.",
-        "Not certain: the 10 numbers in `score` are read as grades: say --kind classes otherwise.",
         "tags.csv: 150 texts in `review`, 4 labels, any number per row (",
         "nli.csv: 150 pairs of texts in `premise` and `hypothesis`, 3 classes (",
     ):
