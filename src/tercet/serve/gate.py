@@ -18,8 +18,10 @@ from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.service import RequestCounts
 
-OPEN = ("/health", "/health/live", "/health/ready", "/", "/docs", "/docs.css", "/openapi.json")
-"""Paths that need no key: health checks, and files that are public in the package."""
+HEALTH = ("/health", "/health/live", "/health/ready")
+"""Paths that answer to any name and without a key."""
+OPEN = ("/", "/docs", "/docs.css", "/openapi.json")
+"""Paths that need no key: files that are public in the package."""
 OPEN_FOLDER = "/web/"
 CLOSE = (b"connection", b"close")
 FAILED = "The server failed on this request."
@@ -72,7 +74,7 @@ class Gate:
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
-        if path.startswith("/health"):
+        if path in HEALTH:
             return
         self._check_host(scope)
         if path in OPEN or path.startswith(OPEN_FOLDER):
