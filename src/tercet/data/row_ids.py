@@ -59,5 +59,5 @@ def _ids_by_line(path: Path, reading: Reading) -> dict[int, str]:
             return {}
         return _cells_by_line(path, name, reading)
     except TercetError:
-        # An id is a convenience: one that is no text or number must not end an evaluation.
+        # An id is a convenience: one that is neither text nor a number must not end an evaluation.
         return {}

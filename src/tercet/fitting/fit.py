@@ -53,7 +53,7 @@ TRAINING = 3.5
 USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2
-NO_TIME = "There is no time to tune the encoder: heads are fitted to it as it is."
+NO_TIME = "Not enough time to tune the encoder: heads are fitted to it as it is."
 MAX_TOKENS = (32, 512)
 SUMMARY, EVALUATION, REPORT, DATA = "summary.json", "evaluation.json", "report.html", "data"
 

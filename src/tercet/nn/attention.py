@@ -50,12 +50,12 @@ class AttentionInputs:
         varlen: whether the architecture may take the variable-length kernel, which adds no bias
         relations: the module of `Architecture.relations`
         """
-        told = None if relations is None else relations(tokens, dtype)
+        related = None if relations is None else relations(tokens, dtype)
         fits = varlen and bias is None and tokens.count > 0
         if fits and _has_varlen(tokens.ids.device, dtype, head_width):
-            return cls(tokens, (), varlen=True, relations=told)
+            return cls(tokens, (), varlen=True, relations=related)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
-        return cls(tokens, biases, varlen=False, relations=told)
+        return cls(tokens, biases, varlen=False, relations=related)
 
 
 class SelfAttention(nn.Module):
