@@ -61,7 +61,7 @@ def _check_sizes(config: EncoderConfig, tensors: Mapping[str, Tensor], file: Pat
     for name, size in {**sizes, "relative_buckets": config.relative_buckets}.items():
         if size > FAR_MORE * numbers:
             raise _too_large(file, keys.get(name, name), getattr(config, name))
-    if config.layers > FAR_MORE * len(tensors):
+    if config.layers > len(tensors):
         raise _too_large(file, keys["layers"], config.layers)
 
 
