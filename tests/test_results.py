@@ -66,7 +66,7 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     document = read_json_object(tmp_path / "pace.json")
     page = rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
     assert page == (
-        "| what | s |\n|---|---|\n| ours | 1 |\n2.0x at abc: python benchmarks/pace.py 'a b'; tiny\n"
+        "| what | s |\n|---|---|\n| ours | 1 |\n2.0x, abc, python benchmarks/pace.py 'a b', tiny\n"
     )
     template.write_text("{first.seconds}")
     with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
