@@ -8,8 +8,8 @@ earlier release exported; it is measured in the same run. Writes its tables to r
 
 Closeness is the cosine to the fp32 vector, on questions of quora-dev, on the odd texts of
 odd_texts.txt (code, other scripts, emoji; none of them is among the texts that export measures),
-and on film reviews up to the encoder's most tokens. Independence is the largest difference in any dimension between
-the vector of a text embedded alone and among all others.
+and on film reviews up to the encoder's most tokens. Independence is the largest difference in any
+dimension between the vector of a text embedded alone and among all others.
 """
 
 from __future__ import annotations
