@@ -108,8 +108,9 @@ def rows_of(file: str, share: float) -> Target:
 
 
 RESUME = ("train", "recipe.toml", "--data", "data", "--out", "run", "--resume")
+EMBED = ("embed", "rows/texts.parquet", "--model", "model", "--out", "vectors.npy")
 TARGETS = {
-    "model": Target("model", predict("model", "--text", "a dull film"), 0.3),
+    "model": Target("model", predict("model", "--text", "a dull film"), 0.25),
     "export": Target("model", ("export", "model", "--out", "exported", "--format", "onnx"), 0.05),
     "onnx": Target("onnx", predict("onnx", "--text", "a dull film"), 0.15),
     "index": Target("index", ("search", "index", "a dull film", "--top", "3"), 0.15),
@@ -117,9 +118,10 @@ TARGETS = {
     "jsonl": rows_of("texts.jsonl", 0.05),
     "csv": rows_of("texts.csv", 0.05),
     "parquet": rows_of("texts.parquet", 0.05),
+    "embed": Target(ROWS, EMBED, 0.05, "texts.parquet"),
 }
 BODIES_SHARE = 0.15
-MADE = {"exported"}
+MADE = {"exported", "vectors.npy", "vectors.npy.work"}
 """What commands are asked to write."""
 
 
