@@ -15,10 +15,11 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import f1_score
 
 from tercet.data.examples import read_examples
+from tercet.evaluation.simple_scores import SimpleScores, read_baselines, write_baselines
 from tercet.model import load
 from tercet.recipe import Recipe
 from tercet.report.report import Report
-from tercet.training.baselines import SimpleScores, majority_score
+from tercet.training.baselines import majority_score
 from tercet.training.listener import Silent
 from tercet.training.regression import ALPHAS
 from tercet.training.run import train_recipe
@@ -152,12 +153,15 @@ def test_several_labels_of_most_rows() -> None:
     assert majority_score(task, labels, labels) == pytest.approx(expected)
 
 
-def test_a_sentence_names_what_was_measured() -> None:
-    scores = SimpleScores("pearson", None, 0.5, 12, "dev")
+def test_scores_are_kept_and_named_in_a_sentence(tmp_path: Path) -> None:
+    scores = SimpleScores(metric="pearson", linear=0.5, rows=12, method="dev")
     assert scores.sentence("alike") == (
         "alike: simple baselines by pearson: linear model on the encoder 0.500 (dev)."
     )
-    assert scores.to_json() == {"metric": "pearson", "linear": 0.5, "rows": 12, "method": "dev"}
+    write_baselines(tmp_path, {"alike": scores})
+    stored = json.loads((tmp_path / "baselines.json").read_text())["tasks"]
+    assert stored["alike"] == {"metric": "pearson", "linear": 0.5, "rows": 12, "method": "dev"}
+    assert read_baselines(tmp_path) == {"alike": scores}
 
 
 def test_a_constant_model_is_warned_about_at_the_end(train: Train, tmp_path: Path) -> None:

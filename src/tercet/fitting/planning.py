@@ -51,6 +51,11 @@ class Settings:
     decisions: Mapping[str, Mapping[str, Any]]
 
     @property
+    def body(self) -> str:
+        """The model to start from."""
+        return str(self.onto if self.encoder is None else self.encoder["name"])
+
+    @property
     def rows(self) -> int:
         return sum(source.look.rows for source in self.sources)
 

@@ -14,13 +14,14 @@ from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import with_scalings
 from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
+from tercet.evaluation.simple_scores import Baselines, read_baselines, write_baselines
 from tercet.evaluation.warnings import warnings_of
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
-from tercet.training.baselines import SimpleScores, measure_baselines, write_baselines
+from tercet.training.baselines import measure_baselines
 from tercet.training.checkpoint import Checkpoint, Checkpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
@@ -51,7 +52,7 @@ def train_recipe(
     device: str | None = None,
     tensorboard: bool = False,
     listener: Listener,
-    baselines: Mapping[str, SimpleScores] | None = None,
+    baselines: Baselines | None = None,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
 
@@ -81,7 +82,7 @@ class Run:
         out: Path,
         world: World,
         listener: Listener,
-        baselines: Mapping[str, SimpleScores] | None = None,
+        baselines: Baselines | None = None,
     ) -> None:
         self.recipe = recipe
         self._given_baselines = baselines
@@ -161,7 +162,7 @@ class Run:
 
     def _note_baselines(self, prepared: Prepared) -> None:
         """Measure the simplest models on the encoder as it is now, unless an earlier call did."""
-        if self.folder.baselines() is not None:
+        if read_baselines(self.folder.path):
             return
         engine = prepared.engine(bf16=self.world.device.type == "cuda")
         baselines = self._given_baselines
@@ -264,10 +265,10 @@ class Run:
     def _warnings(self, prepared: Prepared, info: ModelInfo) -> list[str]:
         """What is wrong with the model on dev, one sentence each."""
         engine = prepared.engine(bf16=self.world.device.type == "cuda")
-        baselines = self.folder.baselines() or {}
+        baselines = read_baselines(self.folder.path)
         found: list[str] = []
         for name, table in prepared.dev.items():
-            task, known = self.recipe.tasks[name], baselines.get(name, {})
+            task, known = self.recipe.tasks[name], baselines.get(name)
             mode = best_mode(task)
             used = table.columns[: 1 if mode == "single" else 2]
             assert table.labels is not None  # since dev rows are scored
@@ -281,7 +282,9 @@ class Run:
                 thresholds=(info.thresholds or {}).get(name, {}).get(mode),
             )
             found += warnings_of(
-                answers, majority=known.get("majority"), linear=known.get("linear")
+                answers,
+                majority=None if known is None else known.majority,
+                linear=None if known is None else known.linear,
             )
         return found
 
