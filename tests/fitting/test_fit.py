@@ -109,24 +109,6 @@ class Hearing(Silent):
 Fit = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
-def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """`tercet.fit` on the tiny encoder, into a folder of its own."""
-    folder = tmp_path_factory.mktemp("fits")
-    count = 0
-
-    def run(*sources: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 30.0}
-        given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("TERCET_CACHE", str(folder / "cache"))
-            return tercet.fit(*sources, **given)
-
-    return run
-
-
 def weights(folder: Path) -> list[bytes]:
     return [(folder / "model" / file).read_bytes() for file in WEIGHTS]
 
@@ -489,8 +471,7 @@ def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
     from types import SimpleNamespace
 
     def epochs(left: float, *, rows: int) -> float:
-        sources = [SimpleNamespace(look=SimpleNamespace(rows=rows))]
-        settings: Any = SimpleNamespace(sources=sources, epochs=10.0)
+        settings: Any = SimpleNamespace(batches=rows // planning.BATCH, epochs=10.0)
         budget = Budget(left / USED, clock=lambda: 0.0)
         return budget.epochs(settings, 1.0, trainings=1)
 

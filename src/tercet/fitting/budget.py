@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tercet.fitting.planning import BATCH, LEAST_STEPS, Settings
+from tercet.fitting.planning import LEAST_STEPS, Settings
 
 TRAINING = 3.5
 """How many times longer training on a row takes than encoding it."""
@@ -43,7 +43,7 @@ class Budget:
         trainings: how often all rows are trained on; with folds, the last is on all of them
         """
         # Stages of fewer steps are made longer, whatever their epochs.
-        shortest = LEAST_STEPS / sum(-(-source.look.rows // BATCH) for source in settings.sources)
+        shortest = LEAST_STEPS / settings.batches
         possible = self.left / (TRAINING * encoding * trainings)
         if possible < max(LEAST_EPOCHS, shortest):
             return 0.0

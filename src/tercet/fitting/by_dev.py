@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.simple_scores import read_baselines
 from tercet.fitting.budget import NO_TIME
+from tercet.fitting.deadline import Deadline
 from tercet.fitting.following import Joined, joined
 from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
 from tercet.fitting.work import Fitted, Work
@@ -34,7 +34,8 @@ def fit_by_dev(work: Work, settings: Settings, *, encoding: float | None = None)
         if epochs == 0.0:
             work.train(linear_recipe(chosen), None, following)
         else:
-            tuned = work.train(tuned_recipe(chosen), None, following)
+            deadline = Deadline(work.budget, chosen)
+            tuned = work.train(tuned_recipe(chosen), None, following, deadline=deadline)
             _replace_if_worse(work, chosen, tuned, following)
     return Fitted(read_baselines(work.folder))
 
@@ -66,6 +67,6 @@ def _encoding_seconds(work: Work, settings: Settings) -> float:
         total += len(examples) * len(examples.texts)
         sample += [text for column in examples.texts for text in column[:256]]
     model.embed(sample[:16])
-    began = time.monotonic()
+    began = work.budget.spent
     model.embed(sample)
-    return (time.monotonic() - began) * total / len(sample)
+    return (work.budget.spent - began) * total / len(sample)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from tercet.files import read_json_object, write_json
 from tercet.fitting.budget import NO_TIME
 from tercet.fitting.by_dev import fit_by_dev
 from tercet.fitting.choosing import Folds, Judged, prefers
+from tercet.fitting.deadline import Deadline, OutOfTimeError
 from tercet.fitting.following import joined
 from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
 from tercet.fitting.result import SUMMARY
@@ -29,6 +29,11 @@ from tercet.training.distributed import World
 
 FOLDS = 3
 METHOD = f"{FOLDS}-fold cross-validation"
+SHORTENED = (
+    "The last training, on all rows, was shortened to end in time; the scores are those of longer "
+    "ones: allow more minutes."
+)
+SLOW = "Training is slower than planned: there is no time to judge it by cross-validation."
 
 
 def fit_by_folds(work: Work, settings: Settings) -> Fitted:
@@ -40,26 +45,35 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
         source.name: work.examples(linear_trial.recipe, source) for source in settings.sources
     }
     folds = Folds(examples, folds=FOLDS, groups=_groups(work, settings), seed=settings.seed)
-    began = time.monotonic()
+    began = work.budget.spent
     with joined(work.listener, "linear model", steps=FOLDS) as following:
         linear = folds.judge(linear_trial, following)
     # Each fold encodes all rows once.
-    encoding = (time.monotonic() - began) / FOLDS
+    encoding = (work.budget.spent - began) / FOLDS
     baselines = _baselines(linear)
     is_folded = work.budget.epochs(settings, encoding, trainings=FOLDS) == settings.epochs
-    if not is_folded and work.budget.epochs(settings, encoding, trainings=1) > 0.0:
+    if is_folded:
+        _say_baselines(work, baselines)
+        try:
+            best = _tune(work, settings, folds, linear, baselines, world=world)
+            return _measured(work, best, examples, baselines)
+        except OutOfTimeError as late:
+            encoding = late.encoding
+            work.listener.say(SLOW)
+    if work.budget.epochs(settings, encoding, trainings=1) > 0.0:
         # No time to train on every fold: one part of the rows judges instead.
         return fit_by_dev(work, replace(settings, judge="share"), encoding=encoding)
+    if not is_folded:
+        _say_baselines(work, baselines)
+    work.listener.say(NO_TIME)
+    with joined(work.listener, "heads", steps=1) as following:
+        work.train(_decided(linear_recipe, settings, linear), baselines, following)
+    return _measured(work, linear, examples, baselines)
+
+
+def _say_baselines(work: Work, baselines: Baselines) -> None:
     for name, scores in baselines.items():
         work.listener.say(scores.sentence(name))
-    if is_folded:
-        best = _tune(work, settings, folds, linear, baselines, world=world)
-    else:
-        work.listener.say(NO_TIME)
-        best = linear
-        with joined(work.listener, "heads", steps=1) as following:
-            work.train(_decided(linear_recipe, settings, best), baselines, following)
-    return _measured(work, best, examples, baselines)
 
 
 def _tune(
@@ -73,14 +87,21 @@ def _tune(
 ) -> Judged:
     """Judge the tuned candidate too, and train the better one on all rows."""
     steps = FOLDS * tune_steps(settings, share=1.0 - 1.0 / FOLDS) + tune_steps(settings)
+    deadline = Deadline(work.budget, settings)
     with joined(work.listener, "tuning", steps=steps) as following:
         trial = Trial(tuned_recipe(settings), data=work.data, world=world)
-        tuned = folds.judge(trial, following)
+
+        def limit(done: int, planned: int) -> None:
+            deadline.check(done, planned, total=steps)
+
+        tuned = folds.judge(trial, following, limit=limit)
         is_tuned = prefers(tuned, linear)
         _say_choice(work, tuned, linear, is_tuned=is_tuned)
         best, candidate = (tuned, tuned_recipe) if is_tuned else (linear, linear_recipe)
         following.note = "on all rows"
-        work.train(_decided(candidate, settings, best), baselines, following)
+        recipe = _decided(candidate, settings, best)
+        last = Deadline(work.budget, settings)
+        work.train(recipe, baselines, following, deadline=last)
     return best
 
 
@@ -179,4 +200,6 @@ def _note_metrics(work: Work, result: TasksResult, baselines: Baselines) -> None
             linear=baselines[answers.task].linear,
         )
     ]
+    if any(stage.shortened for stage in Recipe.load(work.folder / "recipe.toml").stages):
+        summary["warnings"].append(SHORTENED)
     write_json(work.folder / SUMMARY, summary)

@@ -74,6 +74,7 @@ def fit(
         raise ArgumentError(
             "`onto` keeps the encoder of that model: leave out `encoder`.", "encoder"
         )
+    budget = Budget(60.0 * minutes)
     given = Given(text=text, label=label, kind=kind, group=group)
     with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs:
         work = Work(
@@ -81,7 +82,7 @@ def fit(
             folder=Path(out) if out is not None else Path("runs") / inputs.sources[0].name,
             device=device,
             listener=listener_of(listener, progress=progress),
-            budget=Budget(60.0 * minutes),
+            budget=budget,
         )
         _check_folder(work.folder)
         for source in inputs.sources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tercet.data.examples import Examples, read_examples
@@ -10,6 +11,7 @@ from tercet.errors import TercetError
 from tercet.evaluation.evaluation import Evaluation
 from tercet.evaluation.simple_scores import Baselines
 from tercet.fitting.budget import Budget
+from tercet.fitting.deadline import Deadline
 from tercet.fitting.following import Joined
 from tercet.fitting.sources import Source
 from tercet.recipe import Recipe
@@ -35,8 +37,16 @@ class Work:
         """The training rows of a task."""
         return read_examples(recipe.tasks[source.name], "train", self.data)
 
-    def train(self, recipe: Recipe, baselines: Baselines | None, following: Joined) -> RunResult:
-        """Train a recipe into the run folder."""
+    def train(
+        self,
+        recipe: Recipe,
+        baselines: Baselines | None,
+        following: Joined,
+        *,
+        deadline: Deadline | None = None,
+    ) -> RunResult:
+        """Train a recipe into the run folder, shorter if it would miss the deadline."""
+        limit = None if deadline is None else partial(deadline.shorten, following=following)
         result = train_recipe(
             recipe,
             data=self.data,
@@ -44,6 +54,7 @@ class Work:
             device=self.device,
             listener=following,
             baselines=baselines,
+            limit=limit,
         )
         if result is None:
             raise TercetError("`fit` runs in one process; use `tercet train` with torchrun.")

@@ -27,7 +27,7 @@ from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
 from tercet.training.finished import complete
 from tercet.training.listener import Listener, Silent
-from tercet.training.loop import Loop, Position, StageScore
+from tercet.training.loop import Limit, Loop, Position, StageScore
 from tercet.training.metrics_log import MetricsLog
 from tercet.training.plan import Draw
 from tercet.training.preparation import Prepared, prepare, scored_tasks
@@ -53,6 +53,7 @@ def train_recipe(
     tensorboard: bool = False,
     listener: Listener,
     baselines: Baselines | None = None,
+    limit: Limit | None = None,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
 
@@ -60,12 +61,21 @@ def train_recipe(
 
     baselines: the scores of the simplest models; default: they are measured
     changed_data: whether a run may resume with other data than it was started with
+    limit: what may shorten stages while they train; the run's recipe then says so
     """
     world = World.join(device)
     try:
         with world.all_or_none():
             recipe = with_found_labels(complete(recipe), data)
-        run = Run(recipe, data=data, out=out, world=world, listener=listener, baselines=baselines)
+        run = Run(
+            recipe,
+            data=data,
+            out=out,
+            world=world,
+            listener=listener,
+            baselines=baselines,
+            limit=limit,
+        )
         return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
     finally:
         world.leave()
@@ -83,9 +93,11 @@ class Run:
         world: World,
         listener: Listener,
         baselines: Baselines | None = None,
+        limit: Limit | None = None,
     ) -> None:
         self.recipe = recipe
         self._given_baselines = baselines
+        self._limit = limit
         self.data = data
         self.folder = RunFolder(out, recipe)
         self.world = world
@@ -137,6 +149,8 @@ class Run:
                 checkpoints=checkpoints,
                 listener=listener,
                 score=self._scorer(prepared),
+                limit=self._limit,
+                note_recipe=self._note_recipe,
             )
             position = loop.run(start)
         return self._finish(prepared, position)
@@ -159,6 +173,11 @@ class Run:
             if self.world.is_main:
                 raise
             raise ReportedElsewhereError from error
+
+    def _note_recipe(self, recipe: Recipe) -> None:
+        """Keep the recipe that trains to the model that this run leaves."""
+        self.recipe = recipe
+        self.folder.write_recipe(recipe)
 
     def _note_baselines(self, prepared: Prepared) -> None:
         """Measure the simplest models on the encoder as it is now, unless an earlier call did."""

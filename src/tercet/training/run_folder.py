@@ -95,8 +95,12 @@ class RunFolder:
                     "same data, or `changed_data` to resume with these.",
                     "changed_data",
                 )
-        write_text(self.path / _RECIPE, self._recipe.to_toml())
+        self.write_recipe(self._recipe)
         write_json(stored, digests)
+
+    def write_recipe(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        write_text(self.path / _RECIPE, recipe.to_toml())
 
     def open_metrics(self, *, length: int, is_main: bool) -> BinaryIO:
         """metrics.jsonl cut to a length; nothing on other processes than the main one."""
