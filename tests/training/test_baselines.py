@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,40 @@ def test_several_labels_of_most_rows() -> None:
     labels = (np.random.default_rng(0).random((50, 3)) < [0.9, 0.7, 0.1]).astype(np.int64)
     expected = f1_score(labels, np.tile([1, 1, 0], (50, 1)), average="micro")
     assert majority_score(task, labels, labels) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("has_dev", [True, False])
+def test_the_linear_model_of_several_labels_has_thresholds_of_its_own(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dev: bool
+) -> None:
+    """A rare label that its word foretells only in part: one half would never predict it."""
+    draw = np.random.default_rng(3)
+    for split in ("train", "dev"):
+        lines = []
+        for row in range(120):
+            rare = row % 4 == 0
+            tags = (["rare"] if rare and draw.random() < 0.45 else []) + ["often"] * (row % 2)
+            lines.append(f"{'rain rain' if rare else 'a film'} {row},{';'.join(tags)}")
+        (tmp_path / f"{split}.csv").write_text("\n".join(["text,tags", *lines]), "utf-8")
+    task = {
+        "data": {"train": "train.csv", "texts": "text", "label": "tags", "label_separator": ";"},
+        "labels": ["often", "rare"],
+        "multi_label": True,
+        "metric": "macro-f1",
+        "single": {"head": MLP, "objective": {"kind": "binary-cross-entropy"}},
+    }
+    if has_dev:
+        task["data"]["dev"] = "dev.csv"
+
+    def linear() -> float:
+        run, _ = train(tmp_path, tasks={"tags": task})
+        found = json.loads((run / "baselines.json").read_text())["tasks"]["tags"]["linear"]
+        shutil.rmtree(run)
+        return float(found)
+
+    chosen = linear()
+    monkeypatch.setattr("tercet.training.baselines.choose_label_thresholds", lambda *_: [0.5, 0.5])
+    assert chosen > linear() + 0.1
 
 
 def test_scores_are_kept_and_named_in_a_sentence(tmp_path: Path) -> None:

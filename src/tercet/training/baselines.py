@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tercet.data.labels import Labels
 from tercet.data.table import TaskTable
+from tercet.evaluation.label_thresholds import choose_label_thresholds
 from tercet.evaluation.metrics import Values
 from tercet.evaluation.scoring import measured, metrics_of
 from tercet.evaluation.simple_scores import SimpleScores
@@ -62,18 +63,23 @@ def _measure(
     train = train.take(_sample(len(train), most))
     inputs, blocks = linear_inputs(engine, task, train)
     assert train.labels is not None
-    if dev is not None and dev.labels is not None:
+    has_dev = dev is not None and dev.labels is not None
+    thresholds: list[float] | None = None
+    if task.multi_label or not has_dev:
+        unseen = _cross_validated(task, inputs, train.labels, blocks)
+    if task.multi_label:
+        # By the rule of models: on rows that it was not fitted to, never on dev.
+        thresholds = choose_label_thresholds(train.labels, sigmoid(unseen))
+    if dev is not None and has_dev:
         dev = dev.take(_sample(len(dev), most))
-        judged = cast(Labels, dev.labels)
+        judged, method = cast(Labels, dev.labels), "dev"
         outputs = _fit(task, inputs, train.labels, blocks)(linear_inputs(engine, task, dev)[0])
-        method = "dev"
     else:
-        judged, method = train.labels, f"{FOLDS}-fold cross-validation"
-        outputs = _cross_validated(task, inputs, train.labels, blocks)
+        judged, method, outputs = train.labels, f"{FOLDS}-fold cross-validation", unseen
     return SimpleScores(
         metric=task.chosen_metric,
         majority=majority_score(task, train.labels, judged),
-        linear=_score(task, judged, outputs),
+        linear=_score(task, judged, outputs, thresholds),
         rows=len(train),
         method=method,
     )
@@ -127,11 +133,13 @@ def _most_frequent(task: TaskSpec, labels: Labels) -> Floats:
     return np.asarray(counts == counts.max(), np.float32)[None]
 
 
-def _score(task: TaskSpec, labels: Labels, outputs: Floats) -> float | None:
+def _score(
+    task: TaskSpec, labels: Labels, outputs: Floats, thresholds: Sequence[float] | None = None
+) -> float | None:
     values: Floats = outputs
     if task.labels is not None:
         predicted = sigmoid(outputs) if task.multi_label else softmax(outputs)
-        values = measured(task, outputs, predicted)
+        values = measured(task, outputs, predicted, thresholds)
     else:
         values = outputs[:, 0]
     metrics: Values = metrics_of(task, labels, values)
