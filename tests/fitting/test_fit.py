@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tercet.errors import ArgumentError, TercetError
 from tercet.fitting import by_folds, planning
 from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
+from tercet.fitting.result import TaskScore
 from tercet.fitting.sources import Given, gather
 from tercet.model import Model
 from tercet.progress import Progress
@@ -464,6 +466,32 @@ def test_tuning_that_makes_it_worse_is_not_kept(
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
     assert result.scores["team"].value >= result.scores["team"].linear - 0.12
     assert result.scores["team"].value > 0.5
+
+
+def test_a_task_that_others_hurt_is_warned_about(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the terminal and at the top of the report, with what to do; chance is not hurt."""
+    real = TaskScore.of
+    linear = {"team": 0.99, "same": 0.79}
+
+    def worse(answers: Any, baseline: Any) -> TaskScore:
+        score = real(answers, baseline)
+        return replace(score, value=0.7, interval=(0.6, 0.8), linear=linear[answers.task])
+
+    monkeypatch.setattr(TaskScore, "of", worse)
+    listener = Hearing()
+    result = fit(team=team_rows(24), same=same_rows(24), minutes=SHORT, listener=listener)
+    hurt = (
+        "team: the files were judged together, and this one is clearly better off alone: fit "
+        "team.parquet by itself."
+    )
+    assert hurt in result.warnings
+    assert not any("same: the files" in warning for warning in result.warnings)
+    assert f"Warning: {hurt}" in listener.said
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert page.index(hurt) < page.index('class="cards"')
+    alone = fit(team=team_rows(24), minutes=SHORT)
+    assert alone.scores["team"].is_hurt
+    assert not any("judged together" in warning for warning in alone.warnings)
 
 
 def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:

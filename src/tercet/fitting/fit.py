@@ -12,13 +12,13 @@ import numpy as np
 from tercet.data.likely import LabelKind
 from tercet.errors import ArgumentError
 from tercet.evaluation.evaluation import evaluate
-from tercet.files import write_json, write_text
+from tercet.files import read_json_object, write_json, write_text
 from tercet.fitting.budget import Budget
 from tercet.fitting.by_dev import fit_by_dev
 from tercet.fitting.by_folds import fit_by_folds
 from tercet.fitting.inputs import Inputs
 from tercet.fitting.planning import Judge, Settings, base_epochs
-from tercet.fitting.result import FitResult, TaskScore
+from tercet.fitting.result import SUMMARY, FitResult, TaskScore
 from tercet.fitting.sources import Given, Source
 from tercet.fitting.work import Fitted, Work
 from tercet.model import SHIPPED, Model, load
@@ -145,16 +145,35 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
     evaluation = fitted.evaluation
     if evaluation is None:
         evaluation = evaluate(load(work.folder), data, suites=["tasks"])
-    report = Report([evaluation], run=work.folder)
-    write_text(work.folder / REPORT, report.to_html())
-    write_json(work.folder / EVALUATION, report.to_json())
     names = {source.name for source in settings.sources}
     scores = {
         answers.task: TaskScore.of(answers, fitted.baselines.get(answers.task))
         for answers in evaluation.suites["tasks"].answers()
         if answers.task in names
     }
+    _warn_of_hurt(work.folder, settings.sources, scores)
+    report = Report([evaluation], run=work.folder)
+    write_text(work.folder / REPORT, report.to_html())
+    write_json(work.folder / EVALUATION, report.to_json())
     result = FitResult(work.folder, evaluation, scores, data)
     for warning in result.warnings:
         work.listener.say(f"Warning: {warning}")
     return result
+
+
+def _warn_of_hurt(folder: Path, sources: Sequence[Source], scores: Mapping[str, TaskScore]) -> None:
+    """Say what to do about tasks that are clearly worse for being tuned with others.
+
+    Candidates are judged over all tasks, since all share one encoder: a second, untouched one for
+    some of them would double the memory and the time of every answer.
+    """
+    if len(sources) == 1:
+        return
+    summary = read_json_object(folder / SUMMARY)
+    summary["warnings"] += [
+        f"{source.name}: the files were judged together, and this one is clearly better off alone: "
+        f"fit {source.path.name} by itself."
+        for source in sources
+        if scores[source.name].is_hurt
+    ]
+    write_json(folder / SUMMARY, summary)

@@ -41,6 +41,13 @@ class TaskScore:
             rows=len(answers.labels),
         )
 
+    @property
+    def is_hurt(self) -> bool:
+        """Whether the linear model on the untouched encoder is better, beyond chance."""
+        return (
+            self.linear is not None and self.interval is not None and self.linear > self.interval[1]
+        )
+
 
 class FitResult:
     """A fitted model, with its scores, recipe and report."""
