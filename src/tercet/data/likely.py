@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from tercet.data.columns import LABELS, TEXTS
+from tercet.data.labels import DECIMAL_COMMA
 from tercet.data.profiles import Profile, are_lists
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, shorten
 
 LabelKind = Literal["classes", "multi-label", "grades"]
 KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
@@ -41,16 +42,39 @@ def likely_label(
     flags = [each.name for each in able if each.name.lower().startswith("is_")]
     ranked = flags or [each.name for each in sorted(able, key=lambda each: each.distinct)]
     if not ranked:
-        listed = ", ".join(f"`{name}`" for name in profiles)
-        raise ArgumentError(
-            f"{path}: no column looks like a label, with values that recur; its columns are "
-            f"{listed}; name one with `label`.",
-            "label",
-        )
+        raise ArgumentError(f"{path}: {_no_label(profiles, texts)}", "label")
     if len(ranked) > 1:
         others = ", ".join(f"`{name}`" for name in ranked[1:6])
         doubts.append(f"the label is `{ranked[0]}`, but it could be {others}: say --label COLUMN.")
     return ranked[0]
+
+
+def _no_label(profiles: dict[str, Profile], texts: Sequence[str]) -> str:
+    """Why no column is a label, and what would be right."""
+    called = {each.name.lower(): each for name, each in profiles.items() if name not in texts}
+    for name in LABEL_NAMES:
+        column = called.get(name)
+        if column is not None and column.distinct == 1:
+            value = next(value for value in column.values if value is not None)
+            return (
+                f"column `{column.name}` has only one label, {shorten(value)!r}; a task needs two "
+                "or more."
+            )
+        if column is not None and column.distinct == column.filled > 1 and not column.is_text:
+            return (
+                f"column `{column.name}` has another value in each of its {column.filled:,} rows; "
+                "labels recur. Name another column with `label`."
+            )
+    objects = [f"`{each.name}`" for each in profiles.values() if each.objects]
+    nested = ""
+    if objects:
+        hold = "holds objects" if len(objects) == 1 else "hold objects"
+        nested = f" ({', '.join(objects)} {hold}: write what is in them as columns)"
+    listed = ", ".join(f"`{name}`" for name in profiles)
+    return (
+        f"no column looks like a label, with values that recur; its columns are {listed}{nested}; "
+        "name one with `label`."
+    )
 
 
 def likely_texts(
@@ -116,6 +140,12 @@ def likely_kind(label: Profile, *, several: bool, doubts: list[str]) -> LabelKin
         return "multi-label"
     if not label.numeric or label.distinct <= 2:
         return "classes"
+    if any(DECIMAL_COMMA.fullmatch(value) for value in label.values if value is not None):
+        doubts.append(
+            f"`{label.name}` is read as grades with a decimal comma: say --kind multi-label if "
+            "cells hold several labels."
+        )
+        return "grades"
     called = label.name.lower() in GRADE_NAMES
     certain = called and label.name.lower() != "score" and label.distinct >= FEW_GRADES
     if label.has_fractions or certain:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
@@ -26,6 +26,8 @@ from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.specs import Column
 
 SHOWN_CLASSES = 8
+FEW_ROWS = 3
+"""Rows per class on average; with fewer, the labels are doubtful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Look:
     range: the lowest and highest grade
     separator: between the labels of a cell, if it is not a list
     rows: rows that can be used; left_out: rows without a text or a label
+    unreadable: rows that cannot be read; problem: the first of them, and what is wrong with it
     duplicates: rows whose texts are in an earlier row; conflicts: those with another label
     sample: some of the texts
     doubts: guesses that are not certain, and how to change them
@@ -53,6 +56,8 @@ class Look:
     separator: str | None = None
     rows: int
     left_out: int = 0
+    unreadable: int = 0
+    problem: str = ""
     duplicates: int = 0
     conflicts: int = 0
     sample: tuple[str, ...] = ()
@@ -74,6 +79,9 @@ class Look:
         if self.left_out:
             rows, are = ("row", "is") if self.left_out == 1 else ("rows", "are")
             notes.append(f"{self.left_out:,} {rows} without a text or a label {are} left out")
+        if self.unreadable:
+            rows, are = ("row", "is") if self.unreadable == 1 else ("rows", "are")
+            notes.append(f"{self.unreadable:,} {rows} {are} left out, the first: {self.problem}")
         if self.duplicates:
             conflicts = f", {self.conflicts:,} of them with another label" if self.conflicts else ""
             repeat = "row repeats" if self.duplicates == 1 else "rows repeat"
@@ -112,14 +120,16 @@ def look_at(
     names = column_names(path, reading)
     chosen = [names[find_column(column, names, path=path)] for column in text]
     target = None if label is None else names[find_column(label, names, path=path)]
-    profiles = read_profiles(path, names, reading)
+    read = read_profiles(path, names, reading)
+    profiles = read.columns
     doubts: list[str] = []
     if target is None:
         target = likely_label(path, profiles, chosen, doubts)
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
     texts = [profiles[name] for name in chosen]
-    return _understood(path, texts, profiles[target], kind, doubts)
+    look = _understood(path, texts, profiles[target], kind, doubts)
+    return replace(look, unreadable=read.unreadable, problem=read.problem)
 
 
 def _understood(
@@ -148,6 +158,11 @@ def _understood(
     for _, cell in rows:
         parts = split_labels(cell, separator) if kind == "multi-label" else [cell]
         counts.update(spelling.setdefault(label_key(part), part) for part in parts)
+    if kind == "classes" and len(rows) < FEW_ROWS * len(counts):
+        doubts.append(
+            f"the {len(counts):,} classes of `{label.name}` have {len(rows):,} rows, too few to "
+            "learn them: say --label COLUMN if another column is the label."
+        )
     duplicates, conflicts = _repeated(rows)
     return Look(
         path=path,
@@ -168,15 +183,14 @@ def _understood(
 
 
 def _repeated(rows: Sequence[tuple[tuple[str | None, ...], str]]) -> tuple[int, int]:
-    """How many rows repeat the texts of an earlier row, and how many of these differ in label."""
-    seen: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    """How many rows repeat the texts of an earlier row, and how many of these have another label
+    than the first."""
+    first: dict[tuple[str, ...], str] = {}
     duplicates = conflicts = 0
     for texts, label in rows:
         key = tuple(" ".join((text or "").casefold().split()) for text in texts)
-        if key in seen:
-            duplicates += 1
-            conflicts += label not in seen[key]
-        seen[key].add(label)
+        duplicates += key in first
+        conflicts += first.setdefault(key, label) != label
     return duplicates, conflicts
 
 
@@ -200,7 +214,7 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
     if wrong:
         raise TercetError(
             f"{path}: column `{label.name}` holds {shorten(wrong[0])!r}, which is not a grade: a "
-            "number is expected."
+            "number such as 4.5 is expected."
         )
     low, high = min(n for n in numbers if n is not None), max(n for n in numbers if n is not None)
     if low == high:

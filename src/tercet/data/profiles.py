@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from tercet.data.delimited import Reading
+from tercet.data.files import unit_of
 from tercet.data.labels import parse_number, split_labels
 from tercet.data.readers import read_rows
 from tercet.errors import TercetError
@@ -22,6 +23,7 @@ MOST_CLASSES = 1000
 SEPARATORS = (";", "|", ",")
 _FACT = re.compile(r"(?=.*\d)[\d\s:./+-]{6,}([TZ][\d:.+Z-]*|[AP]M)?|\S+@\S+|\w+://\S+", re.I)
 """Dates, times, telephone numbers, mail addresses and links: neither texts nor labels."""
+_OBJECT = re.compile(r"\[?\s*\{\s*[\"}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Profile:
     """A column: its values (None where one is missing) and what they look like.
 
     facts: whether all are dates, addresses and the like
+    objects: whether all are objects or lists of them, which other columns may be made of
     """
 
     name: str
@@ -39,6 +42,7 @@ class Profile:
     words: float
     characters: float
     facts: bool
+    objects: bool
 
     @classmethod
     def of(cls, name: str, values: list[str | None]) -> Profile:
@@ -54,6 +58,7 @@ class Profile:
             words=sum(len(value.split()) for value in filled) / count,
             characters=sum(map(len, filled)) / count,
             facts=not numeric and all(_FACT.fullmatch(value) for value in filled[:SAMPLE]),
+            objects=bool(filled) and all(map(_OBJECT.match, filled[:SAMPLE])),
         )
 
     @property
@@ -67,15 +72,15 @@ class Profile:
     @property
     def has_fractions(self) -> bool:
         """Whether its values are numbers, not all of them whole."""
-        return self.numeric and any(
-            not float(value).is_integer() for value in self.values if value is not None
-        )
+        numbers = map(parse_number, (value for value in self.values if value is not None))
+        return self.numeric and any(n is not None and not n.is_integer() for n in numbers)
 
     @property
     def is_text(self) -> bool:
         varied = self.distinct > 0.2 * self.filled
         long = self.characters >= 8.0 and self.words >= 1.5
-        return not (self.numeric or self.facts) and varied and long and not self.has_lists
+        other = self.numeric or self.facts or self.objects
+        return not other and varied and long and not self.has_lists
 
     @property
     def has_lists(self) -> bool:
@@ -85,22 +90,40 @@ class Profile:
 
     @property
     def is_label(self) -> bool:
-        return self.distinct >= 2 and not (self.is_id or self.is_text or self.facts)
+        other = self.is_id or self.is_text or self.facts or self.objects
+        return self.distinct >= 2 and not other
 
 
-def read_profiles(path: Path, names: Sequence[str], reading: Reading) -> dict[str, Profile]:
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The columns of a file by name, and its rows that cannot be read.
+
+    unreadable: how many; problem: the first of them, and what is wrong with it
+    """
+
+    columns: dict[str, Profile]
+    unreadable: int = 0
+    problem: str = ""
+
+
+def read_profiles(path: Path, names: Sequence[str], reading: Reading) -> Profiles:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
     columns: list[list[str | None]] = [[] for _ in names]
-    for row in islice(read_rows(path, list(names), reading, lists=list(names)), LOOKED_AT):
+    unreadable, problem = 0, ""
+    rows = read_rows(path, list(names), reading, lists=list(names), any_value=True)
+    for row in islice(rows, LOOKED_AT):
         if row.problem is not None:
+            unreadable += 1
+            problem = problem or f"{unit_of(path)} {row.line} {row.problem}"
             continue
         for values, value in zip(columns, row.values, strict=True):
             values.append(value)
     if not columns or not columns[0]:
-        raise TercetError(f"{path}: contains no rows.")
-    return {name: Profile.of(name, values) for name, values in zip(names, columns, strict=True)}
+        raise TercetError(f"{path}: contains no rows{f': {problem}' if problem else ''}.")
+    profiles = [Profile.of(name, values) for name, values in zip(names, columns, strict=True)]
+    return Profiles({each.name: each for each in profiles}, unreadable, problem)
 
 
 def are_lists(label: Profile) -> bool:
