@@ -10,10 +10,11 @@ from tercet.evaluation.answers import Answers
 from tercet.evaluation.compare import Comparison
 from tercet.evaluation.evaluation import Evaluation
 from tercet.evaluation.per_class import majority_accuracy
+from tercet.evaluation.simple_scores import Baselines
 from tercet.evaluation.suite import Missing
 from tercet.evaluation.suites import SUITES
 from tercet.evaluation.warnings import warnings_of
-from tercet.report.baselines import Baselines, baselines_table
+from tercet.report.baselines import baselines_table
 from tercet.report.comparison import comparison_sections, verdict
 from tercet.report.training import RunHistory, training_section
 
