@@ -40,6 +40,7 @@ from tercet.folders.model_folder import INFO_FILE, read_info, update_info
 from tercet.model import SHIPPED, Model, load
 from tercet.recipe import Recipe
 from tercet.report.report import Report
+from tercet.specs import Long
 from tercet.training.baselines import FILE, SimpleScores, majority_score
 from tercet.training.distributed import World
 from tercet.training.listener import Listener, listener_of
@@ -55,6 +56,8 @@ USED = 0.85
 LEAST_EPOCHS = 0.2
 NO_TIME = "Not enough time to tune the encoder: heads are fitted to it as it is."
 MAX_TOKENS = (32, 512)
+LONG_SHARE = 0.05
+"""The share of longer texts from which on they are read in windows."""
 SUMMARY, EVALUATION, REPORT, DATA = "summary.json", "evaluation.json", "report.html", "data"
 
 
@@ -122,6 +125,7 @@ def fit(
     group: str | Mapping[str, str] | None = None,
     encoder: str | Path | None = None,
     onto: str | Path | None = None,
+    long: Long | None = None,
     minutes: float = 10.0,
     seed: int = 11711,
     out: str | Path | None = None,
@@ -147,6 +151,8 @@ def fit(
     encoder: what to start from: a name of `tercet weights`, a folder or a finished model; default:
         the model that comes with the package
     onto: a finished model to add the tasks to; its encoder and its answers stay as they are
+    long: `truncate` texts that are longer than the encoder reads at once, or read all of them in
+        `windows`; default: windows if more than a twentieth of the texts are longer
     out: the run folder; default: runs/TASK
     progress: whether to show it on stderr; default: in notebooks and terminals
     listener: what shows progress instead
@@ -158,10 +164,13 @@ def fit(
             raise ArgumentError(
                 "`onto` keeps the encoder of that model: leave out `encoder`.", "encoder"
             )
+        if onto is not None and long is not None:
+            raise ArgumentError("`onto` keeps `long` of that model: leave out `long`.", "long")
         work = _Fit(
             found,
             encoder=str(encoder) if encoder is not None else SHIPPED,
             onto=None if onto is None else str(onto),
+            long=long,
             seconds=60.0 * minutes,
             seed=seed,
             folder=folder,
@@ -237,6 +246,7 @@ class _Fit:
         *,
         encoder: str,
         onto: str | None,
+        long: Long | None,
         seconds: float,
         seed: int,
         folder: Path,
@@ -247,6 +257,7 @@ class _Fit:
         self.sources = found.sources
         self.encoder = encoder
         self.onto = onto
+        self.long = long
         self.seconds = seconds
         self.seed = seed
         self.folder = folder
@@ -282,12 +293,7 @@ class _Fit:
             judge = "folds"
         name = self.onto or self.encoder
         body = load(name, device="cpu")
-        limit = body.network.encoder.config.max_tokens
-        encoder = {
-            "name": name,
-            "pooling": body.info.pooling,
-            "max_tokens": _max_tokens(body, self.sources, limit=limit),
-        }
+        encoder = {"name": name, "pooling": body.info.pooling, **self._reading(body)}
         return Settings(
             sources=self.sources,
             folder=self.found.folder,
@@ -299,6 +305,23 @@ class _Fit:
             epochs=base_epochs(self.sources),
             decisions={},
         )
+
+    def _reading(self, body: Model) -> dict[str, Any]:
+        """`max_tokens`, enough for nearly all texts in steps of 16, and what is done with longer
+        ones."""
+        limit = min(MAX_TOKENS[1], body.network.encoder.config.max_tokens)
+        texts = [text for source in self.sources for text in source.look.sample]
+        lengths = body.tokenizer.pieces(texts, limit=limit).lengths + 2
+        needed = -(-int(np.quantile(lengths, 0.99)) // 16) * 16
+        most = int(np.clip(needed, MAX_TOKENS[0], limit))
+        share = float(np.mean(lengths > most))
+        if self.long is None and share > LONG_SHARE and self.onto is None:
+            self.listener.say(
+                f"{share:.0%} of the texts are longer than {most} tokens: they are read whole, "
+                "in windows. `long` truncate reads their beginnings only, which is faster."
+            )
+            return {"max_tokens": most, "long": "windows"}
+        return {"max_tokens": most, "long": self.long or "truncate"}
 
     @property
     def left(self) -> float:
@@ -450,6 +473,9 @@ class _Fit:
     def _encoding_seconds(self, settings: Settings) -> float:
         """How long it takes to encode all rows once, from a sample of them."""
         model = load(settings.onto or self.encoder, device=self.device)
+        if settings.encoder is not None:
+            reading = {key: settings.encoder[key] for key in ("max_tokens", "long")}
+            model.info = model.info.model_copy(update=reading)
         sample, total = [], 0
         for source in self.sources:
             examples = self._examples(linear_recipe(settings), source)
@@ -530,14 +556,6 @@ class _Fit:
         for warning in result.warnings:
             self.listener.say(f"Warning: {warning}")
         return result
-
-
-def _max_tokens(body: Model, sources: Sequence[Source], *, limit: int) -> int:
-    """Enough for nearly all texts, in steps of 16."""
-    texts = [text for source in sources for text in source.look.sample]
-    lengths = body.tokenizer.pieces(texts, limit=limit).lengths + 2
-    needed = -(-int(np.quantile(lengths, 0.99)) // 16) * 16
-    return int(np.clip(needed, MAX_TOKENS[0], min(MAX_TOKENS[1], limit)))
 
 
 def _decisions(judged: Judged) -> dict[str, dict[str, Any]]:

@@ -89,7 +89,8 @@ async def search(request: Request) -> Response:
     options = input_options(request, "query", body.truncate)
     vectors = await service.vectors(await service.pieces(queries), options)
     # The client cannot shorten the texts of the index.
-    search = Search(service, index, body, count, replace(options, truncate=True))
+    long = "truncate" if options.long == "refuse" else options.long
+    search = Search(service, index, body, count, replace(options, long=long))
     left = ANSWER_SHARE * service.limits.body
     parts: list[bytes] = []
     group = max(ROWS_AT_ONCE // count, 1)
