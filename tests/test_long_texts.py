@@ -17,12 +17,14 @@ from tercet.embed import staged
 from tercet.embed.local import embed_file
 from tercet.errors import ArgumentError, TercetError
 from tercet.evaluation.encoded_texts import EncodedTexts
+from tercet.evaluation.evaluation import describe
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts
 from tercet.folders.onnx_folder import export_onnx
 from tercet.model import Model, load
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
+from tercet.report.report import Report
 from tercet.specs import Scaling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
@@ -174,6 +176,17 @@ def test_evaluation_gives_what_prediction_gives(model: Model) -> None:
     for mode in ("cross", "bi"):
         found = encoded.predictions("paraphrase", mode, sides)
         assert np.abs(found - model.predictions("paraphrase", PAIRS, mode)).max() < 1e-6
+
+
+def test_a_report_says_what_was_too_long(model: Model) -> None:
+    model.embed(TEXTS)
+    evaluation = describe(model, {}, data="files", seconds=1.0)
+    sentence = "3 of 5 texts were longer than 32 tokens and were read in windows."
+    assert evaluation.notes == [sentence]
+    assert evaluation.to_json()["long"] == [sentence]
+    report = Report([evaluation])
+    assert f"- Long texts: {sentence}" in report.to_markdown()
+    assert sentence in report.to_html()
 
 
 def test_a_resumed_file_counts_all_of_its_texts(
