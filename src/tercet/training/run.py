@@ -267,7 +267,7 @@ class Run:
         baselines = self.folder.baselines() or {}
         found: list[str] = []
         for name, table in prepared.dev.items():
-            task, known = self.recipe.tasks[name], baselines.get(name, {})
+            task, known = self.recipe.tasks[name], baselines.get(name)
             mode = best_mode(task)
             used = table.columns[: 1 if mode == "single" else 2]
             assert table.labels is not None  # since dev rows are scored
@@ -281,7 +281,9 @@ class Run:
                 thresholds=(info.thresholds or {}).get(name, {}).get(mode),
             )
             found += warnings_of(
-                answers, majority=known.get("majority"), linear=known.get("linear")
+                answers,
+                majority=known.majority if known is not None else None,
+                linear=known.linear if known is not None else None,
             )
         return found
 

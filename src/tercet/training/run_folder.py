@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from tercet.errors import ArgumentError
 from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
+from tercet.report.baselines import Baseline, read_baselines
 from tercet.training.baselines import FILE
 from tercet.training.metrics_log import open_metrics, read_metrics
 
@@ -115,10 +116,9 @@ class RunFolder:
         """The summary of a finished run."""
         return read_json_object(self.path / _SUMMARY)
 
-    def baselines(self) -> dict[str, Any] | None:
+    def baselines(self) -> dict[str, Baseline] | None:
         """The scores of the simplest models by task; None before they are measured."""
-        file = self.path / FILE
-        return read_json_object(file)["tasks"] if file.is_file() else None
+        return read_baselines(self.path) if (self.path / FILE).is_file() else None
 
     def finish(self, summary: dict[str, Any], *, kept_steps: Sequence[int]) -> None:
         """Write the summary, which marks the run as finished."""
