@@ -22,7 +22,7 @@ from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-TOOLS = {"analyse_reports", "record", "render_results", "rendering"}
+TOOLS = {"analyse_reports", "records", "render_results", "rendering"}
 
 
 def test_pages_are_what_the_command_renders(
@@ -49,18 +49,18 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     for folder in ("tools", "benchmarks"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
     import rendering.pages
-    from record import record
+    from records import record
 
     monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
     monkeypatch.setenv("TERCET_COMMIT", "abc")
     monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
     record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
-    record("second", columns=["n"], rows=[[3]], facts={"encoder": "tiny"})
+    record("second", columns=["n"], rows=[[3]], encoder="tiny")
     assert "| ours | 1 |" in capsys.readouterr().out
     template = tmp_path / "pace.md"
     template.write_text(
-        "{first}\n{first.ratio}x at {first.commit}: {first.command}; {second.encoder}\n"
+        "{first}\n{first.ratio}x, {first.commit}, {first.command}, {second.encoder}\n"
     )
     assert rendering.pages.page_names(tmp_path) == ["pace"]
     document = read_json_object(tmp_path / "pace.json")
