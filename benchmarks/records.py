@@ -46,7 +46,7 @@ def record(
     shown = {key: str(value) for key, value in (values or {}).items()}
     print("\n".join([*markdown_table(columns, cells), *map(": ".join, shown.items())]), flush=True)
     if (file := os.environ.get(VARIABLE)) is not None:
-        script = Path(sys.argv[0])
+        script = Path(sys.argv[0]).resolve()
         command = shlex.join(["python", f"{script.parent.name}/{script.name}", *sys.argv[1:]])
         facts |= {"values": shown} if shown else {}
         put(
