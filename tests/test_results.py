@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-TOOLS = {"analyse_reports", "record", "render_results", "rendering"}
+TOOLS = {"analyse_reports", "records", "render_results", "rendering", "train_records"}
 
 
 def test_pages_are_what_the_command_renders(
@@ -49,18 +50,18 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     for folder in ("tools", "benchmarks"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
     import rendering.pages
-    from record import record
+    from records import record
 
     monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
     monkeypatch.setenv("TERCET_COMMIT", "abc")
     monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
     record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
-    record("second", columns=["n"], rows=[[3]], facts={"encoder": "tiny"})
+    record("second", columns=["n"], rows=[[3]], encoder="tiny")
     assert "| ours | 1 |" in capsys.readouterr().out
     template = tmp_path / "pace.md"
     template.write_text(
-        "{first}\n{first.ratio}x at {first.commit}: {first.command}; {second.encoder}\n"
+        "{first}\n{first.ratio}x, {first.commit}, {first.command}, {second.encoder}\n"
     )
     assert rendering.pages.page_names(tmp_path) == ["pace"]
     document = read_json_object(tmp_path / "pace.json")
@@ -71,6 +72,45 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     template.write_text("{first.seconds}")
     with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
         rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    forget_tools()
+
+
+def test_records_of_the_training_benchmark_have_what_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tools", "benchmarks"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from rendering.pages import fill, parts_of
+    from train_records import RECORDS
+
+    scores = {"rows/s": 10.0, "settled": 20.0, "dev": 0.5}
+    costs = {"ms per step": 2.0, "peak GB": 3.0}
+    both = {"tercet": scores, "sentence-transformers": scores}
+    results: dict[str, Any] = {
+        "peer": [{"encoder": "tiny", "steps": 4, **both, "ratio": {"rows/s": 1.0, "settled": 7.7}}],
+        "rate": {"matmul TFLOP/s": 780.0, "32 tokens per row": {"ms": 45.0, "of matmul": 0.476}},
+        "surgery": {
+            "sum": costs, "surgery": costs, "conventional surgery": costs,
+            "surgery / sum": [1.1502, 1.13], "conventional surgery / sum": [6.0, 2.0],
+        },
+        "cache": {
+            "peak GB at 256, 4096, 16384": [6.65, 6.56, 9.08], "peak of 4096 / 256": 0.99,
+            "seconds per step at 4096": 0.52, "gradient at 512, relative difference": 1.6e-5,
+        },
+    }  # fmt: skip
+    file = tmp_path / "speed.json"
+    document = read_json_object(RESULTS / "speed.json")
+    for name in ("trainer", "throughput", "surgery", "cache"):
+        del document["records"][name]
+    write_json(file, document)
+    monkeypatch.setenv("TERCET_RECORD", str(file))
+    for part, keep in RECORDS.items():
+        keep(results[part])
+    page = fill("speed.md", parts_of(read_json_object(file)))
+    assert "7.7x" in page
+    assert "| 32 | 45.0 | 47.6% |" in page
+    assert "| PCGrad, one row per task | 2.0 | 1.150 | 3.00 | 1.13 |" in page
+    assert "1.6e-05 of their length" in page
     forget_tools()
 
 
