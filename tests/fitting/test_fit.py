@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import pytest
 
 import tercet
 from tercet.errors import ArgumentError, TercetError
+from tercet.fitting import by_folds, planning
 from tercet.fitting import fit as fitting
-from tercet.fitting import planning
+from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
+from tercet.fitting.result import TaskScore
+from tercet.fitting.sources import Given, gather
 from tercet.model import Model
 from tercet.progress import Progress
 from tercet.recipe import Recipe
@@ -105,24 +109,6 @@ class Hearing(Silent):
 
 
 Fit = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """`tercet.fit` on the tiny encoder, into a folder of its own."""
-    folder = tmp_path_factory.mktemp("fits")
-    count = 0
-
-    def run(*sources: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 30.0}
-        given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("TERCET_CACHE", str(folder / "cache"))
-            return tercet.fit(*sources, **given)
-
-    return run
 
 
 def weights(folder: Path) -> list[bytes]:
@@ -297,8 +283,8 @@ def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
     from tercet.data.examples import read_examples
 
     path = write(tmp_path / "team.csv", team_rows(90))
-    settings = fitting.Settings(
-        sources=fitting.gather([path], {}, task=None, dev=None, given=fitting.Given(), folder=path),
+    settings = planning.Settings(
+        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
         folder=tmp_path.resolve(),
         encoder={"name": "x"},
         onto=None,
@@ -380,13 +366,13 @@ def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
 
 def test_rows_of_a_group_are_never_split_up(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    real = fitting.Folds
+    real = by_folds.Folds
 
     def noting(*arguments: Any, **options: Any) -> Any:
         seen.append(real(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(fitting, "Folds", noting)
+    monkeypatch.setattr(by_folds, "Folds", noting)
     rows = [{**row, "who": f"w{n // 4}"} for n, row in enumerate(team_rows())]
     fit(team=rows, label="team", group="who", minutes=SHORT)
     numbers = seen[0]._numbers["team"].reshape(-1, 4)
@@ -432,7 +418,7 @@ def test_a_task_is_added_onto_the_shipped_model(fit: Fit) -> None:
 def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:
     listener = Hearing()
     result = fit(team=team_rows(), minutes=SHORT, listener=listener)
-    assert fitting.NO_TIME in listener.said
+    assert NO_TIME in listener.said
     assert "tune" not in {stage.name for stage in result.recipe.stages}
     # Judged by cross-validation and trained on all rows, since that is what was measured.
     assert result.scores["team"].rows == 60
@@ -443,22 +429,22 @@ def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:
 def test_many_rows_without_time_are_fitted_linearly(fit: Fit) -> None:
     listener = Hearing()
     result = fit(team=team_rows(), minutes=SHORT, listener=listener)
-    assert fitting.NO_TIME in listener.said
+    assert NO_TIME in listener.said
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
 
 
 def test_a_share_judges_where_folds_take_too_long(
     fit: Fit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    epochs = fitting._Fit._epochs
+    epochs = Budget.epochs
     asked: list[int] = []
 
     def short(self: Any, settings: Any, encoding: float, *, trainings: int) -> float:
         asked.append(trainings)
         found = epochs(self, settings, encoding, trainings=trainings)
-        return found / 2 if trainings == fitting.FOLDS else found
+        return found / 2 if trainings == by_folds.FOLDS else found
 
-    monkeypatch.setattr(fitting._Fit, "_epochs", short)
+    monkeypatch.setattr(Budget, "epochs", short)
     result = fit(team=team_rows(90))
     assert asked[:2] == [3, 1]
     assert result.recipe.tasks["team"].data.dev == 0.15
@@ -482,20 +468,45 @@ def test_tuning_that_makes_it_worse_is_not_kept(
     assert result.scores["team"].value > 0.5
 
 
+def test_a_task_that_others_hurt_is_warned_about(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the terminal and at the top of the report, with what to do; chance is not hurt."""
+    real = TaskScore.of
+    linear = {"team": 0.99, "same": 0.79}
+
+    def worse(answers: Any, baseline: Any) -> TaskScore:
+        score = real(answers, baseline)
+        return replace(score, value=0.7, interval=(0.6, 0.8), linear=linear[answers.task])
+
+    monkeypatch.setattr(TaskScore, "of", worse)
+    listener = Hearing()
+    result = fit(team=team_rows(24), same=same_rows(24), minutes=SHORT, listener=listener)
+    hurt = (
+        "team: the files were judged together, and this one is clearly better off alone: fit "
+        "team.parquet by itself."
+    )
+    assert hurt in result.warnings
+    assert not any("same: the files" in warning for warning in result.warnings)
+    assert f"Warning: {hurt}" in listener.said
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert page.index(hurt) < page.index('class="cards"')
+    alone = fit(team=team_rows(24), minutes=SHORT)
+    assert alone.scores["team"].is_hurt
+    assert not any("judged together" in warning for warning in alone.warnings)
+
+
 def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
     """However few the rows, a stage has some steps: they must fit too."""
     from types import SimpleNamespace
 
     def epochs(left: float, *, rows: int) -> float:
-        sources = [SimpleNamespace(look=SimpleNamespace(rows=rows))]
-        fit = SimpleNamespace(sources=sources, left=left)
-        settings = SimpleNamespace(epochs=10.0)
-        return fitting._Fit._epochs(fit, settings, 1.0, trainings=1)  # type: ignore[arg-type]
+        settings: Any = SimpleNamespace(batches=rows // planning.BATCH, epochs=10.0)
+        budget = Budget(left / USED, clock=lambda: 0.0)
+        return budget.epochs(settings, 1.0, trainings=1)
 
-    step = fitting.TRAINING * 1.0 / 4
+    step = TRAINING * 1.0 / 4
     assert epochs(49 * step, rows=128) == 0.0
     assert epochs(51 * step, rows=128) == 10.0
-    assert epochs(51 * fitting.TRAINING / 40, rows=1280) == pytest.approx(51 / 40)
+    assert epochs(51 * TRAINING / 40, rows=1280) == pytest.approx(51 / 40)
     assert epochs(-1.0, rows=128) == 0.0
 
 

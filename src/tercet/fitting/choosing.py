@@ -20,6 +20,7 @@ from tercet.fitting.following import Joined
 from tercet.fitting.planning import CONTRAST
 from tercet.fitting.trial import Rows, Trial
 from tercet.specs import Floats, Scaling, TaskSpec
+from tercet.training.loop import Limit
 
 PRIOR_GAIN, PRIOR_SPREAD = 0.05, 0.05
 """What tuning usually gains, and how much that varies: a few rows cannot show it, and must not deny
@@ -103,7 +104,7 @@ class Folds:
             for name, each in examples.items()
         }
 
-    def judge(self, trial: Trial, following: Joined) -> Judged:
+    def judge(self, trial: Trial, following: Joined, *, limit: Limit | None = None) -> Judged:
         """What a recipe gives for every row."""
         tasks = {name: trial.recipe.tasks[name] for name in self.examples}
         outputs = {
@@ -113,7 +114,7 @@ class Folds:
         for fold in range(self.count):
             following.note = f"trial {fold + 1} of {self.count}"
             rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
-            trial.train(rows, listener=following)
+            trial.train(rows, listener=following, limit=limit)
             for name, task in tasks.items():
                 others = self._rows(name, fold, held_out=True)
                 outputs[name][others] = trial.outputs(name, best_mode(task), others)

@@ -1,0 +1,31 @@
+"""`tercet.fit` on the tiny encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tercet
+
+Fit = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    """`tercet.fit` on the tiny encoder, into a folder of its own."""
+    folder = tmp_path_factory.mktemp("fits")
+    count = 0
+
+    def run(*sources: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 30.0}
+        given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TERCET_CACHE", str(folder / "cache"))
+            return tercet.fit(*sources, **given)
+
+    return run
