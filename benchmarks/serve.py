@@ -1,6 +1,7 @@
 """The server under load, on loopback, with the load generator on the same machine.
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
+    python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
@@ -185,12 +186,13 @@ class Server:
 
 
 @contextmanager
-def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
+def serving(name: str, command: list[str], port: int, **variables: str) -> Iterator[Server]:
+    """variables: of the environment of the server"""
     process = subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"},
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"} | variables,
     )
     try:
         deadline = time.monotonic() + READY
@@ -280,6 +282,29 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
         encoder=f"{arguments.model}, fp32",
         data="the first questions of quora-dev's pairs",
     )
+
+
+def compare(model: Path, arguments: argparse.Namespace) -> None:
+    """Throughput of this checkout and of another, as ratios to offline `model.embed`, in turns."""
+    if arguments.against is None:
+        raise SystemExit("compare needs --against DIR, another checkout.")
+    texts = sentences(SENTENCES)
+    requests = embeddings(model, texts)
+    trees = {"before": arguments.against.resolve(), "now": Path(__file__).resolve().parents[1]}
+    rates: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        rates.setdefault("offline", []).append(offline(model, texts))
+        for (name, tree), workers in itertools.product(trees.items(), (1, 2)):
+            command = ours(model, arguments.port, workers=workers)
+            found = rates.setdefault(f"{name}, {workers} workers", [])
+            with serving(name, command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+                rate, load = run_load(server, requests, arguments.seconds)
+            print_load(f"{name}, {workers} workers", rate, load)
+            found.append(rate)
+    whole = statistics.fmean(rates["offline"])
+    for name, found in rates.items():
+        shown = ", ".join(f"{rate:.0f}" for rate in found)
+        print(f"{name}\t{shown} per s\tratio to offline {statistics.fmean(found) / whole:.2f}")
 
 
 def print_load(name: str, rate: float, load: Load) -> None:
@@ -429,6 +454,7 @@ async def drained(
 
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
+    "compare": compare,
     "overload": overload,
     "memory": memory,
     "drain": drain,
@@ -440,6 +466,8 @@ def main() -> None:
     parser.add_argument("benchmark", choices=BENCHMARKS, nargs="?", default="throughput")
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
+    parser.add_argument("--against", type=Path, help="another checkout of this project")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--port", type=int, default=8765)
