@@ -231,7 +231,8 @@ def test_the_folder_is_complete(several: tuple[Any, Hearing], tmp_path: Path) ->
     for name, score in result.scores.items():
         (measured,) = info.metrics[name].values()
         assert measured[score.metric] == pytest.approx(score.value)
-        assert score.metric in repr(result)
+        assert f"  {name}: {score.metric} {score.value:.3f} (linear model" in repr(result)
+        assert repr(score).endswith(f"{score.interval[1]:.3f}, 60 rows>")
     assert repr(result).startswith(f"FitResult in {result.folder}")
     assert result.warnings == summary["warnings"]
     assert result.evaluation.suites["tasks"].method == summary["method"]
