@@ -7,7 +7,9 @@ import io
 import json
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from safetensors.numpy import load_file
 from tercet import weights
 from tercet.errors import TercetError
 from tercet.weights import Entry, Graph, Npm, Wheels
+from tercet.weights.graphs import convert
 
 onnx = pytest.importorskip("onnx")
 WIDTH = 4
@@ -92,32 +95,40 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def register(monkeypatch: pytest.MonkeyPatch, package: Wheels | Npm, expected: Path) -> None:
-    digest = hashlib.sha256(expected.read_bytes()).hexdigest()
-    monkeypatch.setattr(
-        weights, "REGISTRY", {"tiny": Entry(None, "a test", digest, "abc", package)}
-    )
-
-
 @pytest.fixture
-def expected(tensors: dict[str, np.ndarray], tmp_path: Path) -> Path:
-    """What a conversion should write."""
-    from safetensors.numpy import save_file
+def register(
+    tensors: dict[str, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Wheels | Npm], None]:
+    """Registers a package with the files that the conversion of its graph should leave."""
 
-    path = tmp_path / "expected.safetensors"
-    wide = {name: np.ascontiguousarray(t, np.float32) for name, t in sorted(tensors.items())}
-    save_file(wide, path, metadata={"format": "pt"})
-    return path
+    def register(package: Wheels | Npm) -> None:
+        folder = tmp_path / "expected"
+        folder.mkdir()
+        (folder / "config.json").write_bytes(b"{}")
+        if package.graph is not None:
+            graph = folder / package.graph.file
+            graph.parent.mkdir(exist_ok=True)
+            graph.write_bytes(graph_of(tensors, optimised=False))
+            convert(folder, package.graph)
+        files = {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        registry = {"tiny": Entry(None, "a test", files, "abc", package)}
+        monkeypatch.setattr(weights, "REGISTRY", registry)
+
+    return register
 
 
 @pytest.mark.parametrize("optimised", [False, True])
 def test_a_wheel_with_a_graph_becomes_weights(
-    index: Path, tensors: dict, expected: Path, monkeypatch: pytest.MonkeyPatch, optimised: bool
+    index: Path, tensors: dict, register: Any, optimised: bool
 ) -> None:
     content = graph_of(tensors, optimised=optimised)
     put_wheel(index, {"config.json": b"{}", "onnx/model.onnx": content, "run.py": b"import os"})
     graph = Graph("onnx/model.onnx", pooling="cls", query_prefix="Find: ")
-    register(monkeypatch, Wheels(("tiny-graph==1.0",), "inside", graph=graph), expected)
+    register(Wheels(("tiny-graph==1.0",), "inside", graph=graph))
     folder = weights.resolve("tiny")
     found = load_file(folder / "model.safetensors")
     assert found.keys() == tensors.keys()
@@ -129,13 +140,11 @@ def test_a_wheel_with_a_graph_becomes_weights(
     assert (prompts["prompts"], prompts["default_prompt_name"]) == ({"query": "Find: "}, None)
 
 
-def test_a_graph_of_other_weights_is_refused(
-    index: Path, tensors: dict, expected: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_of_other_weights_is_refused(index: Path, tensors: dict, register: Any) -> None:
     changed = {name: tensor + np.float16(1) for name, tensor in tensors.items()}
     put_wheel(index, {"model.onnx": graph_of(changed, optimised=False)})
     graph = Graph("model.onnx", pooling="mean")
-    register(monkeypatch, Wheels(("tiny-graph==1.0",), "inside", graph=graph), expected)
+    register(Wheels(("tiny-graph==1.0",), "inside", graph=graph))
     with pytest.raises(TercetError, match="has sha256"):
         weights.resolve("tiny")
 
@@ -144,7 +153,7 @@ def test_a_graph_of_other_weights_is_refused(
 def test_a_package_of_npm_is_checked_and_converted(
     index: Path,
     tensors: dict,
-    expected: Path,
+    register: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     whole: bool,
@@ -170,7 +179,7 @@ def test_a_package_of_npm_is_checked_and_converted(
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     graph = Graph("model.onnx", pooling="mean")
     package = Npm("@tests/tiny@1.0", "package/inside", sha256=digest, graph=graph)
-    register(monkeypatch, package, expected)
+    register(package)
     if not whole:
         with pytest.raises(TercetError, match=r"tiny\.tgz has sha256"):
             weights.resolve("tiny")
@@ -184,10 +193,10 @@ def test_a_package_of_npm_is_checked_and_converted(
 
 
 def test_without_npm_it_is_said(
-    index: Path, expected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: Path, register: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    register(monkeypatch, Npm("@tests/tiny@1.0", "package", sha256=""), expected)
+    register(Npm("@tests/tiny@1.0", "package", sha256=""))
     with pytest.raises(TercetError, match="a package of npm, which is not installed"):
         weights.resolve("tiny")
 

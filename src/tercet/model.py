@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.data.sketch import Sketch
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError, TercetError
 from tercet.files import reading
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
@@ -32,7 +32,8 @@ from tercet.predictions import (
     to_predictions,
 )
 from tercet.progress import Progress, silent
-from tercet.specs import Mode, TaskSpec
+from tercet.specs import Long, Mode, TaskSpec
+from tercet.text.long_inputs import LongInputs
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
 from tercet.vectors import unit
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 PairMode = Literal["cross", "bi"]
+Kind = Literal["texts", "pairs"]
 SIMILARITY_SCALE = 5.0
 SHIPPED = "tercet/small"
 """The name of the model that comes with the package."""
@@ -71,6 +73,8 @@ class Model:
         self.info = info
         self.source = info.encoder if source is None else source
         self.sketch = sketch
+        self.long_inputs: dict[Kind, LongInputs] = {}
+        """By kind, how many texts and pairs it has read, and how many were too long."""
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
@@ -140,6 +144,7 @@ class Model:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         pieces = self.pieces(sentences_of(texts))
+        self.count("texts", [pieces])
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
         vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
@@ -220,6 +225,7 @@ class Model:
             columns = [self.pieces(sentences_of(cast(Iterable[str], inputs)))]
         else:
             columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
+        self.count("texts" if resolved == "single" else "pairs", columns, joint=resolved == "cross")
         return self.engine.predictions(task, resolved, columns, progress=progress or silent)
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
@@ -238,17 +244,38 @@ class Model:
             raise TercetError(f"The task `{task}` of this model has no mode `{mode}`, only {has}.")
         return mode
 
-    def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of n texts, truncated to what the encoder reads."""
-        if self.info.lower_case:
-            texts = [text.lower() for text in texts]
-        return self.tokenizer.pieces(texts, limit=self.info.max_tokens)
+    def pieces(self, texts: Sequence[str], *, exact_lengths: bool = True) -> Pieces:
+        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows.
 
-    def first_pieces(self, texts: Sequence[str]) -> Pieces:
-        """The same, where long texts are read no further than needed; see `Tokenizer`."""
+        exact_lengths: if false, texts that are truncated are read no further than needed, and their
+            lengths before the cut are lower bounds
+        """
+        limit = self.info.max_tokens
         if self.info.lower_case:
             texts = [text.lower() for text in texts]
-        return self.tokenizer.first_pieces(texts, limit=self.info.max_tokens)
+        if self.info.long == "windows":
+            return self.tokenizer.whole_pieces(texts, limit=limit)
+        if exact_lengths:
+            return self.tokenizer.pieces(texts, limit=limit)
+        return self.tokenizer.first_pieces(texts, limit=limit)
+
+    def count(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
+        """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""
+        reading: dict[str, Any] = {
+            "template": self.tokenizer.template,
+            "max_tokens": self.info.max_tokens,
+        }
+        self.add_count(kind, LongInputs.of(columns, joint=joint, **reading))
+
+    def add_count(self, kind: Kind, found: LongInputs) -> None:
+        """Add what was counted elsewhere, such as in an earlier run, to `long_inputs`."""
+        self.long_inputs[kind] = self.long_inputs.get(kind, LongInputs()) + found
+
+    def describe_long(self) -> list[str]:
+        """What was truncated or read in windows so far: a sentence for texts, one for pairs."""
+        limit = self.info.max_tokens
+        found = [each.sentence(kind, max_tokens=limit) for kind, each in self.long_inputs.items()]
+        return [sentence for sentence in found if sentence is not None]
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
@@ -271,14 +298,28 @@ class Model:
         raise TercetError(f"This model has no head for the task `{name}`; {has}.")
 
 
-def load(source: str | Path | None = None, *, device: str | None = None) -> Model:
+def load(
+    source: str | Path | None = None, *, device: str | None = None, long: Long | None = None
+) -> Model:
     """Load a model.
 
     source: a model folder, an ONNX folder, a run folder, a plain Hugging Face or
         sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
         `tercet/small`, the model that comes with the package
     device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
+    long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
+        them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
+        was made
     """
+    if long not in (None, *get_args(Long)):
+        raise ArgumentError(f"`long` is {long!r}; it is truncate or windows.", "long")
+    model = _load(source, device=device)
+    if long is not None:
+        model.info = model.info.model_copy(update={"long": long})
+    return model
+
+
+def _load(source: str | Path | None, *, device: str | None) -> Model:
     folder, origin = find_folder(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):

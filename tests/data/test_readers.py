@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tercet.data.delimited import DELIMITERS, Reading
 from tercet.data.readers import FileRow, column_names, read_rows
+from tercet.data.stream import TextFile
 from tercet.errors import TercetError
 from tercet.specs import Delimiter
 
@@ -264,6 +265,17 @@ def test_what_cannot_be_read_is_told(
         list(read_rows(path, columns, Reading(quoting=True)))
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_text_in_parquet_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    text = pa.array([b"x", b"\xe6!"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"text": text}), path)
+    message = "not a whole Parquet file .*UTF8"
+    with pytest.raises(TercetError, match=message):
+        list(read_rows(path, ["text"], Reading()))
+    with pytest.raises(TercetError, match=message):
+        list(TextFile.open(path).batches())
 
 
 def test_a_parquet_file_broken_in_the_middle_is_told(tmp_path: Path) -> None:

@@ -162,6 +162,27 @@ def test_draining_refuses_all_but_health(serve: Any) -> None:
     assert (server.get("/health").status_code, server.get("/health/live").status_code) == (503, 200)
 
 
+def test_a_stuck_encoder_is_not_ready_until_it_goes_on(serve: Any) -> None:
+    go = threading.Event()
+
+    def wait(parts: Any) -> Any:
+        go.wait(60)
+        return encode(parts)
+
+    server = serve(timeout=0.3, wait=0.2, encode_with=wait)
+    assert server.get("/health/ready").json() == {"status": "ready"}
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 504
+    for path in ("/health", "/health/ready"):
+        found = server.get(path)
+        assert (found.status_code, found.json()) == (503, {"status": "stuck"})
+    assert server.get("/health/live").status_code == 200
+    go.set()
+    end = time.monotonic() + 30
+    while server.get("/health/ready").status_code != 200:
+        assert time.monotonic() < end
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+
+
 def test_other_sites_are_not_let_in_unless_opened(serve: Any, server: Any) -> None:
     ask = {"Origin": "https://friend.example", "Access-Control-Request-Method": "POST"}
     closed = server.client.options("/sentiment", headers=ask)

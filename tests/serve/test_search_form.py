@@ -73,6 +73,20 @@ def test_reranking_equals_the_library(searching: Any, index: Index) -> None:
             assert row["cross"] == pytest.approx(hit.cross, abs=1e-5)
 
 
+def test_reranking_tokenises_a_query_once(searching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it is and however many rows it is compared with."""
+    seen: list[str] = []
+    first_pieces = Model.first_pieces
+
+    def spy(model: Model, texts: Any) -> Any:
+        seen.extend(texts)
+        return first_pieces(model, texts)
+
+    monkeypatch.setattr(Model, "first_pieces", spy)
+    assert searching.post("/search", {"query": "x" * 5000, "rerank": 3}).status_code == 200
+    assert seen.count("x" * 5000) == 1
+
+
 @pytest.mark.parametrize(("rerank", "status"), [(-1, 422), (1001, 422), ("2", 422), (65, 413)])
 def test_a_wrong_number_to_rerank_is_named(searching: Any, rerank: Any, status: int) -> None:
     refused = searching.post("/search", {"query": "dull", "rerank": rerank})

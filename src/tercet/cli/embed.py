@@ -12,9 +12,11 @@ from tercet.cli.options import (
     AddressOption,
     ColumnOption,
     EngineOption,
+    LongOption,
     ModelOption,
     PluginOption,
     check_address,
+    print_long,
 )
 from tercet.progress import Progress
 
@@ -35,6 +37,7 @@ def embed(
     ],
     model: ModelOption = None,
     column: ColumnOption = None,
+    long: LongOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     plugin: PluginOption = None,
@@ -55,6 +58,7 @@ def embed(
                 model=model,
                 column=column,
                 address=address,
+                long=long,
                 progress=rate,
                 log=print_message,
             )
@@ -62,7 +66,9 @@ def embed(
             from tercet.embed.local import embed_file
             from tercet.model import load
 
-            rows = embed_file(file, out, model=load(model), column=column, progress=rate)
+            loaded = load(model, long=long)
+            rows = embed_file(file, out, model=loaded, column=column, progress=rate)
+            print_long(loaded)
     print_message(f"Wrote {rows:,} vectors to {out}.")
 
 

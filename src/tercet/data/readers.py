@@ -181,7 +181,7 @@ def _parquet_rows(
         names = list(parquet.schema_arrow.names)
         chosen = [names[find_column(column, names, path=path)] for column in columns]
         number = 0
-        for batch in parquet.iter_batches(columns=list(dict.fromkeys(chosen))):
+        for batch in parquet_batches(parquet, list(dict.fromkeys(chosen))):
             values = [batch.column(name).to_pylist() for name in chosen]
             for cells in zip(*values, strict=True):
                 number += 1
@@ -207,6 +207,18 @@ def open_parquet(path: Path) -> Iterator[Any]:
             yield pa.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid as error:
             raise TercetError(f"{path}: not a whole Parquet file ({error}).") from error
+
+
+def parquet_batches(
+    parquet: Any, columns: Sequence[str] | None = None, **options: Any
+) -> Iterator[Any]:
+    """The batches of an open Parquet file; a text that is not UTF-8 is an `ArrowInvalid`.
+
+    Arrow itself reads any bytes as text and stumbles over them later.
+    """
+    for batch in parquet.iter_batches(columns=columns, **options):
+        batch.validate(full=True)
+        yield batch
 
 
 def _spellings(

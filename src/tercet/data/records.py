@@ -13,7 +13,7 @@ import pyarrow as pa
 from tercet.data.delimited import Reading, has_content, open_delimited
 from tercet.data.files import kind_of, read_lines, unit_of
 from tercet.data.kinds import ARROW, as_kind, as_string, kind_of_value, wider
-from tercet.data.readers import TEXT_COLUMN, json_objects, open_parquet
+from tercet.data.readers import TEXT_COLUMN, json_objects, open_parquet, parquet_batches
 from tercet.data.stream import rebatched
 from tercet.errors import TercetError
 
@@ -78,7 +78,7 @@ class Records:
         schema = self.schema(as_text=as_text)
         if kind_of(self.path) == "parquet":
             with open_parquet(self.path) as parquet:
-                for batch in rebatched(parquet.iter_batches(batch_size=size), size):
+                for batch in rebatched(parquet_batches(parquet, batch_size=size), size):
                     columns = zip(batch.columns, schema.types, strict=True)
                     yield pa.RecordBatch.from_arrays(
                         [_as_type(column, kind) for column, kind in columns], schema=schema

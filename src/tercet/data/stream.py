@@ -20,7 +20,13 @@ from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
 from tercet.data.guess import guess_columns
 from tercet.data.kinds import ARROW, as_kind, as_string, as_text, kind_of_value, wider
-from tercet.data.readers import column_names, json_objects, open_parquet, read_rows
+from tercet.data.readers import (
+    column_names,
+    json_objects,
+    open_parquet,
+    parquet_batches,
+    read_rows,
+)
 from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.files import sha256_of
 from tercet.specs import Column
@@ -187,7 +193,7 @@ def _scan_parquet(
         if places[0].name != ID:
             return types, None, rows
         ids = array("q")
-        for batch in parquet.iter_batches(columns=[places[0].source]):
+        for batch in parquet_batches(parquet, [places[0].source]):
             values = _texts(batch.column(0), path, places[0].source).to_pylist()
             if None in values:
                 row = len(ids) + values.index(None) + 1
@@ -234,7 +240,7 @@ def _values(
     if kind == "parquet":
         with open_parquet(path) as parquet:
             line = 0
-            for batch in parquet.iter_batches(columns=sources):
+            for batch in parquet_batches(parquet, sources):
                 columns = [_texts(batch.column(source), path, source) for source in sources]
                 for values in zip(*(column.to_pylist() for column in columns), strict=True):
                     line += 1
@@ -276,7 +282,7 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
     sources = {place.name: place.source for place in file._places}
     number = start
     with open_parquet(file.path) as parquet:
-        read = parquet.iter_batches(batch_size=size, columns=list(sources.values()))
+        read = parquet_batches(parquet, list(sources.values()), batch_size=size)
         for batch in rebatched(read, size, start):
             arrays = []
             for field in file.columns:

@@ -61,6 +61,9 @@ def _replace_if_worse(work: Work, settings: Settings, tuned: RunResult, followin
 def _encoding_seconds(work: Work, settings: Settings) -> float:
     """How long it takes to encode all rows once, from a sample of them."""
     model = load(settings.body, device=work.device)
+    if settings.encoder is not None:
+        reading = {key: settings.encoder[key] for key in ("max_tokens", "long")}
+        model.info = model.info.model_copy(update=reading)
     sample, total = [], 0
     for source in settings.sources:
         examples = work.examples(linear_recipe(settings), source)

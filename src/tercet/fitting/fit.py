@@ -24,11 +24,14 @@ from tercet.fitting.sources import Given, Source
 from tercet.fitting.work import Fitted, Work
 from tercet.model import SHIPPED, Model, load
 from tercet.report.report import Report
+from tercet.specs import Long
 from tercet.training.listener import Listener, listener_of
 
 FOLDED_ROWS = 2000
 """Rows of all tasks up to which candidates are judged by cross-validation."""
 MAX_TOKENS = (32, 512)
+LONG_SHARE = 0.05
+"""The share of longer texts from which on they are read in windows."""
 EVALUATION, REPORT, DATA = "evaluation.json", "report.html", "data"
 
 
@@ -42,6 +45,7 @@ def fit(
     group: str | Mapping[str, str] | None = None,
     encoder: str | Path | None = None,
     onto: str | Path | None = None,
+    long: Long | None = None,
     minutes: float = 10.0,
     seed: int = 11711,
     out: str | Path | None = None,
@@ -67,6 +71,8 @@ def fit(
     encoder: what to start from: a name of `tercet weights`, a folder or a finished model; default:
         the model that comes with the package
     onto: a finished model to add the tasks to; its encoder and its answers stay as they are
+    long: `truncate` texts that are longer than the encoder reads at once, or read all of them in
+        `windows`; default: windows if more than a twentieth of the texts are longer
     out: the run folder; default: runs/TASK
     progress: whether to show it on stderr; default: in notebooks and terminals
     listener: what shows progress instead
@@ -75,6 +81,8 @@ def fit(
         raise ArgumentError(
             "`onto` keeps the encoder of that model: leave out `encoder`.", "encoder"
         )
+    if onto is not None and long is not None:
+        raise ArgumentError("`onto` keeps `long` of that model: leave out `long`.", "long")
     budget = Budget(60.0 * minutes)
     given = Given(text=text, label=label, kind=kind, group=group)
     with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs:
@@ -91,7 +99,7 @@ def fit(
                 work.listener.say(sentence)
         body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
         try:
-            settings = _settings(inputs, body, is_onto=onto is not None, seed=seed)
+            settings = _settings(inputs, work, body, is_onto=onto is not None, long=long, seed=seed)
             fitted = (fit_by_folds if settings.judge == "folds" else fit_by_dev)(work, settings)
             shutil.rmtree(work.folder / "checkpoints", ignore_errors=True)
             return _finished(work, settings, fitted, inputs.keep(work.folder / DATA))
@@ -125,7 +133,9 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _settings(inputs: Inputs, body: str, *, is_onto: bool, seed: int) -> Settings:
+def _settings(
+    inputs: Inputs, work: Work, body: str, *, is_onto: bool, long: Long | None, seed: int
+) -> Settings:
     """What all candidates share; `body` is the model to start from."""
     sources = inputs.sources
     has_dev = [source.dev is not None for source in sources]
@@ -133,15 +143,14 @@ def _settings(inputs: Inputs, body: str, *, is_onto: bool, seed: int) -> Setting
     if not any(has_dev) and sum(source.look.rows for source in sources) <= FOLDED_ROWS:
         judge = "folds"
     model = load(body, device="cpu")
-    encoder = {
-        "name": body,
-        "pooling": model.info.pooling,
-        "max_tokens": _max_tokens(model, sources),
-    }
+    encoder: dict[str, Any] | None = None
+    if not is_onto:
+        reading = _reading(model, sources, long=long, listener=work.listener)
+        encoder = {"name": body, "pooling": model.info.pooling, **reading}
     return Settings(
         sources=sources,
         folder=inputs.folder,
-        encoder=None if is_onto else encoder,
+        encoder=encoder,
         onto=body if is_onto else None,
         width=model.width,
         seed=seed,
@@ -151,13 +160,24 @@ def _settings(inputs: Inputs, body: str, *, is_onto: bool, seed: int) -> Setting
     )
 
 
-def _max_tokens(model: Model, sources: Sequence[Source]) -> int:
-    """Enough for nearly all texts, in steps of 16."""
-    limit = model.network.encoder.config.max_tokens
+def _reading(
+    model: Model, sources: Sequence[Source], *, long: Long | None, listener: Listener
+) -> dict[str, Any]:
+    """`max_tokens`, enough for nearly all texts in steps of 16, and what is done with longer
+    ones."""
+    limit = min(MAX_TOKENS[1], model.network.encoder.config.max_tokens)
     texts = [text for source in sources for text in source.look.sample]
     lengths = model.tokenizer.pieces(texts, limit=limit).lengths + 2
     needed = -(-int(np.quantile(lengths, 0.99)) // 16) * 16
-    return int(np.clip(needed, MAX_TOKENS[0], min(MAX_TOKENS[1], limit)))
+    most = int(np.clip(needed, MAX_TOKENS[0], limit))
+    share = float(np.mean(lengths > most))
+    if long is None and share > LONG_SHARE:
+        listener.say(
+            f"{share:.0%} of the texts are longer than {most} tokens: they are read whole, "
+            "in windows. `long` truncate reads their beginnings only, which is faster."
+        )
+        return {"max_tokens": most, "long": "windows"}
+    return {"max_tokens": most, "long": long or "truncate"}
 
 
 def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> FitResult:

