@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import tercet
-from tercet.fitting import budget, planning
 from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, Budget
 from tercet.fitting.by_folds import SHORTENED, SLOW
@@ -78,9 +77,6 @@ def slowly(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pace], tuple[
 
     def run(pace: Pace) -> tuple[Any, Slow]:
         clock = Slow(lambda what, note: 0.8 if what == "linear model" else pace(what, note))
-        monkeypatch.setattr(fitting, "base_epochs", lambda _: 10.0)
-        for module in (planning, budget):
-            monkeypatch.setattr(module, "LEAST_STEPS", STEPS)
         monkeypatch.setattr(fitting, "Budget", lambda s: Budget(s, clock=lambda: clock.now))
         return fit(team=rows(), minutes=MINUTES, listener=clock), clock
 
