@@ -93,6 +93,8 @@ class PlainText:
                 print(line, file=sys.stderr, flush=True)
 
     def _write(self, line: str) -> None:
+        if not line and not self._shown:
+            return
         blank = " " * (self._shown - len(line))
         # A notebook does not know how to clear a line: blanks do.
         print(f"\r{line}{blank}", end="" if line else "\r", file=sys.stderr, flush=True)

@@ -231,7 +231,8 @@ def test_the_folder_is_complete(several: tuple[Any, Hearing], tmp_path: Path) ->
     for name, score in result.scores.items():
         (measured,) = info.metrics[name].values()
         assert measured[score.metric] == pytest.approx(score.value)
-        assert score.metric in repr(result)
+        assert f"  {name}: {score.metric} {score.value:.3f} (linear model" in repr(result)
+        assert repr(score).endswith(f"{score.interval[1]:.3f}, 60 rows>")
     assert repr(result).startswith(f"FitResult in {result.folder}")
     assert result.warnings == summary["warnings"]
     assert result.evaluation.suites["tasks"].method == summary["method"]
@@ -341,13 +342,23 @@ def test_files_of_one_name_beside_a_table_stay_apart(fit: Fit, tmp_path: Path) -
         write(tmp_path / name / "rows.csv", rows)
     plain, packed = tmp_path / "a" / "rows.csv", tmp_path / "b" / "rows.csv.gz"
     packed.write_bytes(gzip.compress((tmp_path / "b" / "rows.csv").read_bytes()))
-    files = [plain, packed]
-    result = fit(*files, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
+    result = fit(plain, packed, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
     assert {path.name for path in result.data.iterdir()} == {
         "team.csv", "same.csv.gz", "tags.parquet"
     }  # fmt: skip
     assert result.recipe.tasks["team"].labels == list(TEAMS)
     assert result.recipe.tasks["same"].labels == ["no", "yes"]
+
+
+def test_files_of_one_name_are_shown_with_folder_and_task(tmp_path: Path) -> None:
+    files = []
+    for name in ("a/rows.csv", "b/rows.csv", "mail.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        files.append(write(tmp_path / name, team_rows(12)))
+    sources = gather(files, {}, task=None, dev=None, given=Given(), folder=tmp_path)
+    assert [fitting._shown(source, sources) for source in sources] == [
+        "a/rows.csv (task rows)", "b/rows.csv (task rows-2)", "mail.csv"
+    ]  # fmt: skip
 
 
 def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
@@ -520,6 +531,8 @@ def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
         (team_rows(12), {"encoder": "x", "onto": "y"}, r"leave out `encoder`"),
         (team_rows(12), {"onto": "no-such-run"}, "no-such-run"),
         (team_rows(12), {"task": "two words"}, "two words"),
+        ([{**row, "text": "it is always the same"} for row in team_rows(12)], {},
+         "all rows have the same text or the same group"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_is_written(
@@ -535,6 +548,18 @@ def test_a_folder_that_holds_files_is_refused(fit: Fit, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="already holds files"):
         fit(team=team_rows(12), out=tmp_path)
     assert (tmp_path / "mine.txt").read_text("utf-8") == "mine"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
+    fit: Fit, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine", "utf-8")
+    listener = Hearing()
+    for out, why in (("file", "is a file"), ("file/run", r"cannot be written \(Not a directory\)")):
+        with pytest.raises(ArgumentError, match=why):
+            fit(team=team_rows(12), out=tmp_path / out, listener=listener)
+    assert listener.works == []
+    assert (tmp_path / "file").read_text("utf-8") == "mine"
 
 
 def test_temporary_tables_are_removed(fit: Fit, tmp_path: Path, monkeypatch: Any) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tercet.data.examples import Examples
 from tercet.data.labels import Labels
 from tercet.data.split import fold_numbers
+from tercet.errors import ArgumentError
 from tercet.evaluation.answers import Answers
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import fit_decisions
@@ -103,6 +104,14 @@ class Folds:
             )
             for name, each in examples.items()
         }
+        for name, numbers in self._numbers.items():
+            if len(np.unique(numbers)) < 2:
+                raise ArgumentError(
+                    f"{examples[name].files[0]}: all rows have the same text or the same group, so "
+                    "that none can be kept from training to measure on; add other rows, or give "
+                    "rows to measure on with `dev`.",
+                    "dev",
+                )
 
     def judge(self, trial: Trial, following: Joined, *, limit: Limit | None = None) -> Judged:
         """What a recipe gives for every row."""
