@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from long_pages import encoders_parts, long_parts, memory_chart  # beside this file
+
 from tercet.files import read_json_object, write_text
 from tercet.reproduce.contrasts import contrasts_table
 from tercet.reproduce.facts import facts_of
@@ -60,6 +62,11 @@ def render(results: Path) -> None:
     seeds = base_seeds(reproduction / "all-mpnet-base-v2", read_json_object(results / "base.json"))
     render_page(results, "base", {"seeds": "\n".join(seeds)})
     render_page(results, "small", {})
+    long = read_json_object(results / "long.json")
+    write_text(results / "long.md", fill("long.md", long_parts(long)))
+    write_text(results / "long-memory.svg", memory_chart(long))
+    encoders = read_json_object(results / "encoders.json")
+    write_text(results / "encoders.md", fill("encoders.md", encoders_parts(encoders)))
 
 
 def render_page(results: Path, name: str, parts: Mapping[str, str]) -> None:
