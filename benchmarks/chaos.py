@@ -88,7 +88,7 @@ class Peer:
         await writer.drain()
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-        await reader.readexactly(int(fields[b"content-length"]))
+        await reader.readexactly(int(fields.get(b"content-length", 0)))
         if fields.get(b"connection") == b"close":
             self.close()
         return int(head[9:12]), float(fields.get(b"retry-after", 0))

@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
     python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
+    python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
@@ -23,6 +24,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import Counter
@@ -226,9 +228,10 @@ def peers(venv: Path, model: Path, port: int) -> list[str]:
     return [str(venv / "bin" / "infinity_emb"), *command.split(), *named]
 
 
-def request(path: str, body: dict[str, object]) -> bytes:
+def request(path: str, body: dict[str, object], *, key: str = "none") -> bytes:
     content = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {key}\r\n"
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
@@ -380,6 +383,36 @@ async def overloaded(load: Load, server: Server, rate: float, seconds: float) ->
     return health.seconds
 
 
+def fairness(model: Path, arguments: argparse.Namespace) -> None:
+    """Two words from one client, while four connections of another send all that is allowed."""
+    word = "film "
+    large = request("/embed", {"inputs": [word * 120] * 2048}, key="mallory")
+    small = request("/embed", {"inputs": "two words"}, key="ada")
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        keys.write_text("ada\nmallory\n", "utf-8")
+        command = [*ours(model, arguments.port), "--keys-file", str(keys)]
+        with serving("tercet", command, arguments.port) as server:
+            alone = Load(server.port, [small])
+            asyncio.run(alone.run(1, seconds=min(5.0, arguments.seconds)))
+            print_load("two words, alone", alone.statuses[200] / 5, alone)
+            loads = {"maximal": Load(server.port, [large]), "two words": Load(server.port, [small])}
+            asyncio.run(beside(loads, arguments.seconds))
+            for name, load in loads.items():
+                print(f"{name}\t{counts(load)}\t{load.lost} lost")
+            print_load(
+                "two words",
+                loads["two words"].statuses[200] / arguments.seconds,
+                loads["two words"],
+            )
+
+
+async def beside(loads: dict[str, Load], seconds: float) -> None:
+    await asyncio.gather(
+        loads["maximal"].run(4, seconds=seconds), loads["two words"].run(1, seconds=seconds)
+    )
+
+
 def memory(model: Path, arguments: argparse.Namespace) -> None:
     """Short requests of several kinds, with few texts, so that many fit into little time."""
     texts = ["hello", "good morning", "a dull film", "what a lovely day", "yes"]
@@ -455,6 +488,7 @@ async def drained(
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
     "compare": compare,
+    "fairness": fairness,
     "overload": overload,
     "memory": memory,
     "drain": drain,
