@@ -144,7 +144,7 @@ class Model:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
         pieces = self.pieces(sentences_of(texts))
-        self.count("texts", [pieces])
+        self.count_inputs("texts", [pieces])
         # A repeated text is encoded once.
         unique_rows, places = pieces.distinct()
         vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
@@ -225,7 +225,9 @@ class Model:
             columns = [self.pieces(sentences_of(cast(Iterable[str], inputs)))]
         else:
             columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
-        self.count("texts" if resolved == "single" else "pairs", columns, joint=resolved == "cross")
+        self.count_inputs(
+            "texts" if resolved == "single" else "pairs", columns, joint=resolved == "cross"
+        )
         return self.engine.predictions(task, resolved, columns, progress=progress or silent)
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
@@ -259,7 +261,7 @@ class Model:
             return self.tokenizer.pieces(texts, limit=limit)
         return self.tokenizer.first_pieces(texts, limit=limit)
 
-    def count(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
+    def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
         """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""
         reading: dict[str, Any] = {
             "template": self.tokenizer.template,
