@@ -157,7 +157,7 @@ class Model:
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
 
         def embed_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
-            self.count("texts", columns)
+            self.count_inputs("texts", columns)
             # A repeated text is encoded once.
             unique_rows, places = columns[0].distinct()
             vectors = self.engine.vectors(columns[0], unique_rows, progress=progress)
@@ -239,7 +239,7 @@ class Model:
 
         def predict_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
             kind: Kind = "texts" if resolved == "single" else "pairs"
-            self.count(kind, columns, joint=resolved == "cross")
+            self.count_inputs(kind, columns, joint=resolved == "cross")
             return self.engine.predictions(task, resolved, columns, progress=progress)
 
         if resolved == "single":
@@ -300,7 +300,7 @@ class Model:
             return self.tokenizer.pieces(texts, limit=limit)
         return self.tokenizer.first_pieces(texts, limit=limit)
 
-    def count(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
+    def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
         """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""
         reading: dict[str, Any] = {
             "template": self.tokenizer.template,

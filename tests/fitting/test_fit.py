@@ -606,3 +606,23 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert digests(after.model, ["team"]) == digests(before.model, ["team"])
     assert after.model.info.metrics["team"] == before.model.info.metrics["team"]
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
+
+
+def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
+    """What tells the classes comes after what the encoder reads at once."""
+    before = "the plot is long and the cast is fine . " * 4
+    rows = [{**row, "text": before + row["text"]} for row in team_rows(120)]
+    listener = Hearing()
+    result = fit(team=rows, minutes=SHORT, listener=listener)
+    assert "100% of the texts are longer than 64 tokens: they are read whole" in " ".join(
+        listener.said
+    )
+    assert (result.recipe.encoder.long, result.model.info.long) == ("windows", "windows")
+    cut = fit(team=rows, minutes=SHORT, long="truncate")
+    assert (cut.recipe.encoder.long, cut.model.info.long) == ("truncate", "truncate")
+    assert result.scores["team"].value > cut.scores["team"].value + 0.15
+    predicted = [each.name for each in result.model.predict("team", [row["text"] for row in rows])]
+    right = [name == row["team"] for name, row in zip(predicted, rows, strict=True)]
+    assert np.mean(right) > 0.6
+    with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
+        fit(other=rows, onto=result.folder, long="truncate")
