@@ -23,7 +23,14 @@ from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-TOOLS = {"analyse_reports", "records", "render_results", "rendering", "train_records"}
+TOOLS = {
+    "analyse_reports",
+    "measure_shipped",
+    "records",
+    "render_results",
+    "rendering",
+    "train_records",
+}
 
 
 def test_pages_are_what_the_command_renders(
@@ -127,6 +134,62 @@ def test_the_card_of_the_shipped_model_takes_its_figures_from_records(
     assert "{" not in page
     assert not re.findall(r"\b0\.\d+", template)
     forget_tools()
+
+
+def test_records_of_the_shipped_model_have_what_page_and_card_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import measure_shipped
+    from rendering.card import card
+    from rendering.pages import fill, parts_of
+
+    def scores(metric: str) -> dict[str, Any]:
+        found = {"metrics": {metric: {"value": 0.5, "interval": [0.4, 0.6]}}, "labels": [1, 0]}
+        predictions = [[0.2, 0.8], [0.1, 0.9]]
+        return {**found, "predictions": predictions, "calibration": {"ece": 0.0123}}
+
+    tasks = {
+        "sentiment": {"metric": "accuracy", "modes": {"single": scores("accuracy")}},
+        "paraphrase": {"metric": "accuracy", "modes": {"bi": scores("accuracy")}},
+    }
+    pairs = {"STS12": {"pairs": 1_900, "spearman": {"value": 0.683}}}
+    similar = {"without_leaked_pairs": pairs, "average_without_leaked_pairs": 0.8, "average": None}
+    moved = {"tasks": {"MR": {"metrics": {"accuracy": {"value": 0.75}}}}, "average": 0.9}
+    suites = {"tasks": {"tasks": tasks}, "sts": similar, "transfer": moved}
+
+    class Measured:
+        def to_json(self) -> dict[str, Any]:
+            return {"suites": suites}
+
+    document = read_json_object(RESULTS / "small.json")
+    one: Any = Measured()
+    found = measure_shipped.records(one, one, one, targets=document["targets"])
+    made = {"command": "measure", "commit": "abc", "machine": "here"}
+    document["records"] |= {name: {**made, **record} for name, record in found.items()}
+    page = fill("small.md", parts_of(document))
+    assert "| sentiment | single | accuracy | 0.5000 | 0.4000 to 0.6000 |" in page
+    assert "| paraphrase | bi | 0.012 | 0.03 |" in page
+    assert "| STS12 | 1,900 | 0.683 | 0.683 |" in page
+    assert "averages 0.900 (all-MiniLM-L6-v2:\n0.900)" in page
+    write_json(tmp_path / "small.json", document)
+    shutil.copy(RESULTS / "contamination.json", tmp_path)
+    assert "sentiment 0.012 (single), paraphrase 0.012 (bi)" in card(tmp_path)
+    forget_tools()
+
+
+def test_the_readme_gives_recorded_scores() -> None:
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    document = read_json_object(RESULTS / "small.json")
+    shown = [f"{float(row[1]):.3f}" for row in document["records"]["seeds"]["rows"][:3]]
+    best = document["values"]["best row"]
+    assert (
+        f"scores {shown[0]} for sentiment, {shown[1]} for paraphrase and {shown[2]} for" in readme
+    )
+    assert f"with 110 million parameters, scores {best}" in readme
+    published = find_bundled("bertology/nli-triplet").parse().published
+    assert published is not None
+    assert best == "{sentiment:.3f}, {paraphrase:.3f} and {similarity:.3f}".format(**published)
 
 
 def test_every_recipe_of_a_report_quotes_it() -> None:

@@ -37,12 +37,19 @@ def base_parts(results: Path) -> Parts:
     files = sorted(folder.glob("*/summary.json"))
     runs = [read_json_object(file) for file in files]
     lines = []
-    for name, target in read_json_object(results / "base.json")["targets"].items():
+    document = read_json_object(results / "base.json")
+    for name, target in document["targets"].items():
         task, mode, metric = name.split(", ")
         scores = [run["dev"][task][mode][metric] for run in runs]
         lines.append([name, *(f"{score:.4f}" for score in scores), f"{target:.3f}"])
     means = [fmean(float(line[place]) for line in lines[:3]) for place in range(1, len(runs) + 1)]
-    lines.append(["mean of the first three", *(f"{mean:.4f}" for mean in means), "0.790"])
+    lines.append(
+        [
+            "mean of the first three",
+            *(f"{mean:.4f}" for mean in means),
+            document["values"]["mean target"],
+        ]
+    )
     seeds = [file.parent.name.removeprefix("seed-") for file in files]
     commits = ", ".join(sorted({run["made_with"]["commit"] for run in runs}))
     table = [*markdown_table(["dev", *seeds, "target"], lines), "", f"Commit {commits}."]

@@ -17,7 +17,7 @@ from tercet.files import read_json_object, write_text
 from tercet.reproduce.table import markdown_table
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages"
-_PLACE = re.compile(r"\{([a-z0-9][\w .-]*)\}")
+_PLACE = re.compile(r"\{([a-z0-9][\w ,.-]*)\}")
 
 Parts = Mapping[str, str]
 
