@@ -5,8 +5,9 @@
 
 MiniLM-L6, batches of 32 Quora pairs, cosine regression, all cores. Each run is in a process of its
 own and reads TERCET_DATA. `beside` runs share the machine with one process that computes without
-end. Settled rates leave out the first steps. Threads that wait for others spin for a while, which is
-the default, or sleep at once (OMP_WAIT_POLICY=PASSIVE). Writes its tables to results/train_cpu.json.
+end. Settled rates leave out the first steps. Threads that wait for others spin for a while, as is
+the default, or sleep at once (OMP_WAIT_POLICY=PASSIVE). Writes its tables to
+results/train_cpu.json.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ COLUMNS = ["library", "threads that wait", "beside a busy process", "examples/s"
 COLUMNS += ["ratio to the first", "cores in use", "of undisturbed"]
 
 
-def recipe(*, steps: int, precision: str) -> Any:
+def recipe(*, steps: int, precision: str, rows: int) -> Any:
+    """rows: of the training file, at most"""
     from train import pairs_recipe
 
     found = pairs_recipe(ENCODER, steps=steps)
-    changes = {"batch": BATCH, "precision": precision}
     (stage,) = found.stages
-    return found.model_copy(update={"stages": [stage.model_copy(update=changes)]})
+    task = found.tasks["pairs"]
+    limited = task.model_copy(update={"data": task.data.model_copy(update={"limit": rows})})
+    trained = stage.model_copy(update={"batch": BATCH, "precision": precision})
+    return found.model_copy(update={"tasks": {"pairs": limited}, "stages": [trained]})
 
 
 def ours(steps: int, precision: str) -> list[float]:
@@ -55,7 +59,7 @@ def ours(steps: int, precision: str) -> list[float]:
     from tercet.training.preparation import prepare
     from tercet.training.update import Update
 
-    chosen = recipe(steps=steps, precision=precision)
+    chosen = recipe(steps=steps, precision=precision, rows=BATCH * (steps + 1))
     world = World.join("cpu")
     data = Path(os.environ["TERCET_DATA"])
     losses = prepare(chosen, data=data, world=world, listener=Silent()).losses(world)
@@ -215,10 +219,7 @@ def score(steps: int) -> None:
     first, second, labels = (part[:SCORED] for part in quora(data, "dev"))
     rows = []
     for precision in ("fp32", "bf16"):
-        chosen = recipe(steps=steps, precision=precision)
-        task = chosen.tasks["pairs"]
-        limited = task.model_copy(update={"data": task.data.model_copy(update={"limit": 4_000})})
-        chosen = chosen.model_copy(update={"tasks": {"pairs": limited}})
+        chosen = recipe(steps=steps, precision=precision, rows=4_000)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
             train_recipe(chosen, data=data, out=out, device="cpu", listener=Silent())
