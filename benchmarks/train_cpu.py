@@ -5,7 +5,9 @@
 
 MiniLM-L6, batches of 32 Quora pairs, cosine regression, all cores. Each run is in a process of its
 own and reads TERCET_DATA. `beside` runs share the machine with one process that computes without
-end. Settled rates leave out the first steps. Writes its tables to results/train_cpu.json.
+end. Settled rates leave out the first steps. Threads that wait for others spin for a while, as is
+the default, or sleep at once (OMP_WAIT_POLICY=PASSIVE). Writes its tables to
+results/train_cpu.json.
 """
 
 from __future__ import annotations
@@ -30,15 +32,21 @@ FILE = "train_cpu.json"
 BURN = "x = 0\nwhile True: x = (x * 31 + 7) % 1000003"
 PACKAGES = ("torch", "sentence-transformers", "transformers")
 SCORED = 1_500
+SPIN, SLEEP = "spin, then sleep", "sleep"
+COLUMNS = ["library", "threads that wait", "beside a busy process", "examples/s"]
+COLUMNS += ["ratio to the first", "cores in use", "of undisturbed"]
 
 
-def recipe(*, steps: int, precision: str) -> Any:
+def recipe(*, steps: int, precision: str, rows: int) -> Any:
+    """rows: of the training file, at most"""
     from train import pairs_recipe
 
     found = pairs_recipe(ENCODER, steps=steps)
-    changes = {"batch": BATCH, "precision": precision}
     (stage,) = found.stages
-    return found.model_copy(update={"stages": [stage.model_copy(update=changes)]})
+    task = found.tasks["pairs"]
+    limited = task.model_copy(update={"data": task.data.model_copy(update={"limit": rows})})
+    trained = stage.model_copy(update={"batch": BATCH, "precision": precision})
+    return found.model_copy(update={"tasks": {"pairs": limited}, "stages": [trained]})
 
 
 def ours(steps: int, precision: str) -> list[float]:
@@ -51,7 +59,7 @@ def ours(steps: int, precision: str) -> list[float]:
     from tercet.training.preparation import prepare
     from tercet.training.update import Update
 
-    chosen = recipe(steps=steps, precision=precision)
+    chosen = recipe(steps=steps, precision=precision, rows=BATCH * (steps + 1))
     world = World.join("cpu")
     data = Path(os.environ["TERCET_DATA"])
     losses = prepare(chosen, data=data, world=world, listener=Silent()).losses(world)
@@ -156,44 +164,45 @@ def alone(library: str, precision: str, steps: int, *, busy: bool, **variables: 
 
 
 def rate(steps: int) -> None:
+    """Every row is recorded when it is measured: the last ones take longest."""
     from records import write_record
 
     rows: list[list[str]] = []
-    first: float | None = None
-    undisturbed: dict[tuple[str, str], float] = {}
-    for library, precision, busy in (
-        (PEER, "fp32", False),
-        (OURS, "fp32", False),
-        (OURS, "bf16", False),
-        (PEER, "fp32", True),
-        (OURS, "fp32", True),
-        (OURS, "bf16", True),
-    ):
-        examples, cores = alone(library, precision, steps, busy=busy)
-        first = first or examples
-        undisturbed.setdefault((library, precision), examples)
-        share = f"{100 * examples / undisturbed[library, precision]:.0f} %" if busy else ""
-        rows.append(
-            [
-                f"{library}, {precision}{', beside a busy process' if busy else ''}",
-                f"{examples:.1f}",
-                f"{examples / first:.2f}",
-                f"{cores:.2f}",
-                share,
-            ]
-        )
-        print("\t".join(rows[-1]), flush=True)
-    write_record(
-        FILE,
-        "rate",
-        command=f"python benchmarks/train_cpu.py rate --steps {steps}",
-        columns=["library", "examples/s", "ratio to the first", "cores in use", "of undisturbed"],
-        rows=rows,
-        packages=PACKAGES,
-        encoder=ENCODER,
-        data=f"Quora pairs, batches of {BATCH}, {steps - WARM_UP} steps after {WARM_UP}",
-        threads=threads(),
-    )
+    undisturbed: dict[tuple[str, str, str], float] = {}
+    for busy in (False, True):
+        for library, precision, waiting in (
+            (PEER, "fp32", SPIN),
+            (OURS, "fp32", SLEEP),
+            (OURS, "bf16", SLEEP),
+            (OURS, "fp32", SPIN),
+        ):
+            variables = {"OMP_WAIT_POLICY": "PASSIVE"} if waiting == SLEEP else {}
+            examples, cores = alone(library, precision, steps, busy=busy, **variables)
+            key = library, precision, waiting
+            undisturbed.setdefault(key, examples)
+            rows.append(
+                [
+                    f"{library}, {precision}",
+                    waiting,
+                    "yes" if busy else "no",
+                    f"{examples:.1f}",
+                    f"{examples / next(iter(undisturbed.values())):.2f}",
+                    f"{cores:.2f}",
+                    f"{100 * examples / undisturbed[key]:.0f} %",
+                ]
+            )
+            print("\t".join(rows[-1]), flush=True)
+            write_record(
+                FILE,
+                "rate",
+                command=f"python benchmarks/train_cpu.py rate --steps {steps}",
+                columns=COLUMNS,
+                rows=rows,
+                packages=PACKAGES,
+                encoder=ENCODER,
+                data=f"Quora pairs, batches of {BATCH}, {steps - WARM_UP} steps after {WARM_UP}",
+                threads=threads(),
+            )
 
 
 def score(steps: int) -> None:
@@ -210,10 +219,7 @@ def score(steps: int) -> None:
     first, second, labels = (part[:SCORED] for part in quora(data, "dev"))
     rows = []
     for precision in ("fp32", "bf16"):
-        chosen = recipe(steps=steps, precision=precision)
-        task = chosen.tasks["pairs"]
-        limited = task.model_copy(update={"data": task.data.model_copy(update={"limit": 4_000})})
-        chosen = chosen.model_copy(update={"tasks": {"pairs": limited}})
+        chosen = recipe(steps=steps, precision=precision, rows=4_000)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
             train_recipe(chosen, data=data, out=out, device="cpu", listener=Silent())
