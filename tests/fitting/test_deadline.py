@@ -99,6 +99,17 @@ def test_nothing_depends_on_the_pace_within_the_time(slowly: Any) -> None:
     assert one.scores == other.scores
     assert shortened(one) is None
     assert first.said == second.said
+    # Nor on a machine that is slow for a while.
+    seen = 0
+
+    def pace(what: str, note: str) -> float:
+        nonlocal seen
+        seen += 1
+        return 6.0 if seen <= 8 else 0.5
+
+    late, third = slowly(pace)
+    assert weights(late.folder) == weights(one.folder)
+    assert third.said == first.said
 
 
 def test_the_last_training_is_shortened_and_trains_again_to_the_same_model(slowly: Any) -> None:
@@ -149,7 +160,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def deadline(clock: Clock) -> Deadline:
-    settings: Any = SimpleNamespace(batches=7)  # four steps' time is needed after the last one
+    settings: Any = SimpleNamespace(
+        batches=7, epochs=1.0
+    )  # four steps' time is needed after the last one
     return Deadline(Budget(100.0, clock=clock), settings)
 
 
