@@ -35,7 +35,9 @@ def run(encoder: Encoder, tokens: Tokens, device: torch.device, *, bf16: bool) -
     # Against numbers of its own: norms make the squares of hidden states sum to a constant.
     weights = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0))
     (hidden.float() * weights.to(device)).sum().backward()
-    return hidden.detach().float().cpu(), encoder.embeddings.words.weight.grad.cpu()
+    # A copy: moving the encoder to another device moves its gradients along.
+    gradient = encoder.embeddings.words.weight.grad.clone()
+    return hidden.detach().float().cpu(), gradient.cpu()
 
 
 def assert_near(encoder: Encoder, tokens: Tokens, *, bf16: bool) -> None:
