@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,14 @@ from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
+TOOLS = {
+    "analyse_reports",
+    "measure_shipped",
+    "records",
+    "render_results",
+    "rendering",
+    "train_records",
+}
 
 
 def test_pages_are_what_the_command_renders(
@@ -39,14 +48,84 @@ def test_pages_are_what_the_command_renders(
         str(file) for file in files if (copy / file).read_bytes() != (RESULTS / file).read_bytes()
     ]
     assert stale == [], "run `make results`"
-    sys.modules.pop("render_results")
+    forget_tools()
+
+
+def test_what_a_benchmark_records_is_shown_by_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("tools", "benchmarks"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    import rendering.pages
+    from records import record
+
+    monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
+    monkeypatch.setenv("TERCET_COMMIT", "abc")
+    monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
+    record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
+    record("second", columns=["n"], rows=[[3]], encoder="tiny")
+    assert "| ours | 1 |" in capsys.readouterr().out
+    template = tmp_path / "pace.md"
+    template.write_text(
+        "{first}\n{first.ratio}x, {first.commit}, {first.command}, {second.encoder}\n"
+    )
+    assert rendering.pages.page_names(tmp_path) == ["pace"]
+    document = read_json_object(tmp_path / "pace.json")
+    page = rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    assert page == (
+        "| what | s |\n|---|---|\n| ours | 1 |\n2.0x, abc, python benchmarks/pace.py 'a b', tiny\n"
+    )
+    template.write_text("{first.seconds}")
+    with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
+        rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    forget_tools()
+
+
+def test_records_of_the_training_benchmark_have_what_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tools", "benchmarks"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from rendering.pages import fill, parts_of
+    from train_records import RECORDS
+
+    scores = {"rows/s": 10.0, "settled": 20.0, "dev": 0.5}
+    costs = {"ms per step": 2.0, "peak GB": 3.0}
+    both = {"tercet": scores, "sentence-transformers": scores}
+    results: dict[str, Any] = {
+        "peer": [{"encoder": "tiny", "steps": 4, **both, "ratio": {"rows/s": 1.0, "settled": 7.7}}],
+        "rate": {"matmul TFLOP/s": 780.0, "32 tokens per row": {"ms": 45.0, "of matmul": 0.476}},
+        "surgery": {
+            "sum": costs, "surgery": costs, "conventional surgery": costs,
+            "surgery / sum": [1.1502, 1.13], "conventional surgery / sum": [6.0, 2.0],
+        },
+        "cache": {
+            "peak GB at 256, 4096, 16384": [6.65, 6.56, 9.08], "peak of 4096 / 256": 0.99,
+            "seconds per step at 4096": 0.52, "gradient at 512, relative difference": 1.6e-5,
+        },
+    }  # fmt: skip
+    file = tmp_path / "speed.json"
+    document = read_json_object(RESULTS / "speed.json")
+    for name in ("trainer", "throughput", "surgery", "cache"):
+        del document["records"][name]
+    write_json(file, document)
+    monkeypatch.setenv("TERCET_RECORD", str(file))
+    for part, keep in RECORDS.items():
+        keep(results[part])
+    page = fill("speed.md", parts_of(read_json_object(file)))
+    assert "7.7x" in page
+    assert "| 32 | 45.0 | 47.6% |" in page
+    assert "| PCGrad, one row per task | 2.0 | 1.150 | 3.00 | 1.13 |" in page
+    assert "1.6e-05 of their length" in page
+    forget_tools()
 
 
 def test_the_card_of_the_shipped_model_takes_its_figures_from_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    from render_results import card
+    from rendering.card import card
 
     page = card(RESULTS)
     assert "6,729 of 10,662 rows of MR; 2,554 of 10,000 rows of SUBJ; 527 of 1,725 rows" in page
@@ -54,7 +133,63 @@ def test_the_card_of_the_shipped_model_takes_its_figures_from_records(
     template = (ROOT / "tools" / "pages" / "card.md").read_text("utf-8")
     assert "{" not in page
     assert not re.findall(r"\b0\.\d+", template)
-    sys.modules.pop("render_results")
+    forget_tools()
+
+
+def test_records_of_the_shipped_model_have_what_page_and_card_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import measure_shipped
+    from rendering.card import card
+    from rendering.pages import fill, parts_of
+
+    def scores(metric: str) -> dict[str, Any]:
+        found = {"metrics": {metric: {"value": 0.5, "interval": [0.4, 0.6]}}, "labels": [1, 0]}
+        predictions = [[0.2, 0.8], [0.1, 0.9]]
+        return {**found, "predictions": predictions, "calibration": {"ece": 0.0123}}
+
+    tasks = {
+        "sentiment": {"metric": "accuracy", "modes": {"single": scores("accuracy")}},
+        "paraphrase": {"metric": "accuracy", "modes": {"bi": scores("accuracy")}},
+    }
+    pairs = {"STS12": {"pairs": 1_900, "spearman": {"value": 0.683}}}
+    similar = {"without_leaked_pairs": pairs, "average_without_leaked_pairs": 0.8, "average": None}
+    moved = {"tasks": {"MR": {"metrics": {"accuracy": {"value": 0.75}}}}, "average": 0.9}
+    suites = {"tasks": {"tasks": tasks}, "sts": similar, "transfer": moved}
+
+    class Measured:
+        def to_json(self) -> dict[str, Any]:
+            return {"suites": suites}
+
+    document = read_json_object(RESULTS / "small.json")
+    one: Any = Measured()
+    found = measure_shipped.records(one, one, one, targets=document["targets"])
+    made = {"command": "measure", "commit": "abc", "machine": "here"}
+    document["records"] |= {name: {**made, **record} for name, record in found.items()}
+    page = fill("small.md", parts_of(document))
+    assert "| sentiment | single | accuracy | 0.5000 | 0.4000 to 0.6000 |" in page
+    assert "| paraphrase | bi | 0.012 | 0.03 |" in page
+    assert "| STS12 | 1,900 | 0.683 | 0.683 |" in page
+    assert "averages 0.900 (all-MiniLM-L6-v2:\n0.900)" in page
+    write_json(tmp_path / "small.json", document)
+    shutil.copy(RESULTS / "contamination.json", tmp_path)
+    assert "sentiment 0.012 (single), paraphrase 0.012 (bi)" in card(tmp_path)
+    forget_tools()
+
+
+def test_the_readme_gives_recorded_scores() -> None:
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    document = read_json_object(RESULTS / "small.json")
+    shown = [f"{float(row[1]):.3f}" for row in document["records"]["seeds"]["rows"][:3]]
+    best = document["values"]["best row"]
+    assert (
+        f"scores {shown[0]} for sentiment, {shown[1]} for paraphrase and {shown[2]} for" in readme
+    )
+    assert f"with 110 million parameters, scores {best}" in readme
+    published = find_bundled("bertology/nli-triplet").parse().published
+    assert published is not None
+    assert best == "{sentiment:.3f}, {paraphrase:.3f} and {similarity:.3f}".format(**published)
 
 
 def test_every_recipe_of_a_report_quotes_it() -> None:
@@ -107,28 +242,46 @@ def test_analyses_of_trained_runs_are_measured_and_shown(
     monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import analyse_reports
-    import render_results
+    from rendering.reproduction import analysis_sections
 
     for name in ("sbert/exp1", "robust/exp14", "simcse/supervised"):
         run = tmp_path / "runs" / name / "seed-11711"
         run.mkdir(parents=True)
-        write_json(run / "summary.json", {"made_with": {"commit": "abc"}})
+        write_json(run / "summary.json", {"made_with": {"commit": "abc"}, "dev": {}})
         save_untrained(find_bundled(name).parse(), tiny_encoder, run / "model")
-    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(sample_data)])
+    data = tmp_path / "data"
+    shutil.copytree(sample_data, data)
+    (data / "nli" / "eval").mkdir(parents=True)
+    hans = ["The cat saw the dog.\tThe dog saw the cat.\tnon-entailment\tlexical_overlap"] * 3
+    (data / "nli" / "eval" / "hans.tsv").write_text("\n".join(hans) + "\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(data)])
     analyse_reports.main()
-    document = read_json_object(tmp_path / "analyses.json")
-    counts = document["confusion"]["sbert/exp1"]["sentiment"]["counts"]
+    files = sorted((tmp_path / "analyses").iterdir())
+    found = {file.stem: read_json_object(file) for file in files}
+    counts = found["sbert-exp1"]["confusion"]["sentiment"]["counts"]
     rows = (sample_data / "ids-sst-dev.csv").read_text("utf-8").splitlines()
     assert sum(map(sum, counts)) == len(rows) - 1
-    worst = document["mistakes"]["robust/exp14"]["sentiment"]
+    classes = found["sbert-exp1"]["classes"]["sentiment"]
+    assert [each["support"] for each in classes] == [sum(row) for row in counts]
+    worst = found["robust-exp14"]["mistakes"]["sentiment"]
     assert worst
     assert all(mistake["expected"] != mistake["predicted"] for mistake in worst)
-    document["vectors"]["simcse/supervised"]["transfer"] = {"MR": {"accuracy": 0.5}}
-    page = "\n".join(render_results.analysis_sections(document))
+    fooled = found["simcse-supervised"]["hans"]["paraphrase, bi"]
+    assert fooled["fooled"] == fooled["lexical_overlap"]
+    found["simcse-supervised"]["transfer"] = {"MR": {"accuracy": 0.5}}
+    page = "\n".join(analysis_sections(found.values()))
     assert "| recipe | MR, accuracy |\n|---|---|\n| simcse/supervised | 0.500 |" in page
+    assert "paraphrase, bi, lexical_overlap" in page
     assert "### Confusion of sbert/exp1, paraphrase: label by prediction" in page
     assert f"| sentiment | ids-sst-dev.csv | {worst[0]['line']} |" in page
-    sys.modules.pop("render_results")
+    assert "Trained, seed 11711: robust/exp14 at abc" in page
+    forget_tools()
+
+
+def forget_tools() -> None:
+    """Remove the modules of tools/, whose names are not those of packages."""
+    for name in [name for name in sys.modules if name.split(".")[0] in TOOLS]:
+        del sys.modules[name]
 
 
 def save_untrained(recipe: Recipe, encoder: Path, folder: Path) -> None:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import torch
-from render_results import card  # beside this file
+from rendering.card import card  # beside this file
 from safetensors.torch import load_file
 
 from tercet.folders.seen_file import SEEN_FILE

@@ -193,7 +193,9 @@ def machine(device: str) -> str:
 
 
 def commit() -> str | None:
-    """The commit of this file's repository; None outside of one."""
+    """The commit of this file's repository, or what TERCET_COMMIT says of a copy without it."""
+    if known := os.environ.get("TERCET_COMMIT"):
+        return known
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

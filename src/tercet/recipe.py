@@ -84,6 +84,14 @@ class Recipe(Spec):
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
+    def with_shortened(self, stage: int, *, step: int, steps: int) -> Recipe:
+        """The recipe whose stage, by its index, is shortened after a step to so many in all."""
+        stages = list(self.stages)
+        before = stages[stage]
+        cuts = [*(before.shortened or ()), (step, steps)]
+        stages[stage] = before.model_copy(update={"shortened": cuts})
+        return self.model_copy(update={"stages": stages})
+
     def trains_as(self, other: Recipe) -> bool:
         """Whether both make the same run: they may differ in name and in published scores."""
         return self.training() == other.training()

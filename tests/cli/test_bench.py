@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tercet.cli import bench as bench_module
+from tercet.cli import rates
 from tercet.cli.app import main
 
 
@@ -30,7 +31,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_are_listed(bench) -> None:
-    code, out, _ = bench()
+    code, out, _ = bench("--list")
     assert code == 0
     lines = dict(line.split("\t") for line in out.splitlines())
     assert "sentence-transformers" in lines["embed"]
@@ -51,3 +52,28 @@ def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
     code, _, talk = bench("embd")
     assert code == 2
     assert talk.strip() == "error: Unknown benchmark 'embd'; known are embed."
+
+
+def test_this_machine_is_measured(bench, scripts: Path, monkeypatch, tiny_encoder: Path) -> None:
+    """Without the repository, with whatever is installed."""
+    monkeypatch.setattr(rates, "SINGLES", 2)
+    monkeypatch.setattr(rates, "RUNS", 1)
+    arguments = ("--model", str(tiny_encoder), "--sentences", "64")
+    code, out, _ = bench(*arguments)
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert code == 0
+    assert lines[0][:3] == ["library", "sentences/s", "ratio"]
+    names = ["sentence-transformers", "tercet", "tercet onnx, CPU", "tercet onnx-int8, CPU"]
+    assert [line[0] for line in lines[1:]] == names
+    assert lines[1][2] == lines[1][4] == "1.00"
+    assert all(float(line[2]) > 0 and float(line[5]) > 0.99 for line in lines[1:])
+    found = rates.importlib.util.find_spec
+    absent = {"sentence_transformers", "onnxruntime"}
+    monkeypatch.setattr(
+        rates.importlib.util, "find_spec", lambda name: None if name in absent else found(name)
+    )
+    code, out, talk = bench(*arguments)
+    assert code == 0
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["tercet"]
+    assert "pip install sentence-transformers" in talk
+    assert "pip install 'tercet[onnx]'" in talk

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tercet.cli.app import main
-from tercet.fitting.fit import TaskScore
+from tercet.fitting.result import TaskScore
 
 Command = Callable[..., tuple[object, str, str]]
 

@@ -192,3 +192,16 @@ def test_without_a_model_where_none_ships_it_says_so(
     monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
     code, _, talk = predict("sentiment", "--text", "a", model=False)
     assert (code, "give a model folder" in talk) == (2, True)
+
+
+def test_long_texts_are_counted_and_read_in_windows_where_that_is_asked(predict) -> None:
+    long = "a good film . " * 40 + "dull and dull"
+    code, (cut,), err = predict("sentiment", "--text", long)
+    assert code == 0
+    assert "1 of 1 text was longer than 64 tokens and was truncated (" in err
+    assert "--long windows reads them whole." in err
+    code, (whole,), err = predict("sentiment", "--text", long, "--long", "windows")
+    assert code == 0
+    assert "1 of 1 text was longer than 64 tokens and was read in windows." in err
+    assert cut["probabilities"] != whole["probabilities"]
+    assert "longer" not in predict("sentiment", "--text", "a good film")[2]

@@ -78,3 +78,10 @@ def test_a_cell_may_hold_several_labels() -> None:
 def test_types_of_collected_labels() -> None:
     assert SENTIMENT.collect([0.0, 2.0]).dtype == np.int64
     assert GRADES.collect([0.0, 2.5]).dtype == np.float32
+
+
+def test_a_decimal_comma_is_read_and_one_between_thousands_is_not_guessed() -> None:
+    rule = LabelRule(span=(1.0, 5.0))
+    assert [rule.parse(cell) for cell in ("4,5", "4,50", "4.5")] == [4.5, 4.5, 4.5]
+    with pytest.raises(WrongLabelError, match="a number from 1 to 5"):
+        rule.parse("1,234")

@@ -9,6 +9,8 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,12 @@ import pytest
 
 import tercet
 from tercet.errors import ArgumentError, TercetError
+from tercet.fitting import by_folds, planning
 from tercet.fitting import fit as fitting
-from tercet.fitting import planning
+from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
+from tercet.fitting.choosing import Comparison
+from tercet.fitting.result import TaskScore
+from tercet.fitting.sources import Given, gather
 from tercet.model import Model
 from tercet.progress import Progress
 from tercet.recipe import Recipe
@@ -105,24 +111,6 @@ class Hearing(Silent):
 
 
 Fit = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """`tercet.fit` on the tiny encoder, into a folder of its own."""
-    folder = tmp_path_factory.mktemp("fits")
-    count = 0
-
-    def run(*sources: Any, **options: Any) -> Any:
-        nonlocal count
-        count += 1
-        given = {"encoder": None if "onto" in options else tiny_encoder, "minutes": 30.0}
-        given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("TERCET_CACHE", str(folder / "cache"))
-            return tercet.fit(*sources, **given)
-
-    return run
 
 
 def weights(folder: Path) -> list[bytes]:
@@ -245,7 +233,8 @@ def test_the_folder_is_complete(several: tuple[Any, Hearing], tmp_path: Path) ->
     for name, score in result.scores.items():
         (measured,) = info.metrics[name].values()
         assert measured[score.metric] == pytest.approx(score.value)
-        assert score.metric in repr(result)
+        assert f"  {name}: {score.metric} {score.value:.3f} (linear model" in repr(result)
+        assert repr(score).endswith(f"{score.interval[1]:.3f}, 60 rows>")
     assert repr(result).startswith(f"FitResult in {result.folder}")
     assert result.warnings == summary["warnings"]
     assert result.evaluation.suites["tasks"].method == summary["method"]
@@ -297,8 +286,8 @@ def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
     from tercet.data.examples import read_examples
 
     path = write(tmp_path / "team.csv", team_rows(90))
-    settings = fitting.Settings(
-        sources=fitting.gather([path], {}, task=None, dev=None, given=fitting.Given(), folder=path),
+    settings = planning.Settings(
+        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
         folder=tmp_path.resolve(),
         encoder={"name": "x"},
         onto=None,
@@ -355,13 +344,23 @@ def test_files_of_one_name_beside_a_table_stay_apart(fit: Fit, tmp_path: Path) -
         write(tmp_path / name / "rows.csv", rows)
     plain, packed = tmp_path / "a" / "rows.csv", tmp_path / "b" / "rows.csv.gz"
     packed.write_bytes(gzip.compress((tmp_path / "b" / "rows.csv").read_bytes()))
-    files = [plain, packed]
-    result = fit(*files, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
+    result = fit(plain, packed, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
     assert {path.name for path in result.data.iterdir()} == {
         "team.csv", "same.csv.gz", "tags.parquet"
     }  # fmt: skip
     assert result.recipe.tasks["team"].labels == list(TEAMS)
     assert result.recipe.tasks["same"].labels == ["no", "yes"]
+
+
+def test_files_of_one_name_are_shown_with_folder_and_task(tmp_path: Path) -> None:
+    files = []
+    for name in ("a/rows.csv", "b/rows.csv", "mail.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        files.append(write(tmp_path / name, team_rows(12)))
+    sources = gather(files, {}, task=None, dev=None, given=Given(), folder=tmp_path)
+    assert [fitting._shown(source, sources) for source in sources] == [
+        "a/rows.csv (task rows)", "b/rows.csv (task rows-2)", "mail.csv"
+    ]  # fmt: skip
 
 
 def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
@@ -380,13 +379,13 @@ def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
 
 def test_rows_of_a_group_are_never_split_up(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    real = fitting.Folds
+    real = by_folds.Folds
 
     def noting(*arguments: Any, **options: Any) -> Any:
         seen.append(real(*arguments, **options))
         return seen[-1]
 
-    monkeypatch.setattr(fitting, "Folds", noting)
+    monkeypatch.setattr(by_folds, "Folds", noting)
     rows = [{**row, "who": f"w{n // 4}"} for n, row in enumerate(team_rows())]
     fit(team=rows, label="team", group="who", minutes=SHORT)
     numbers = seen[0]._numbers["team"].reshape(-1, 4)
@@ -432,7 +431,7 @@ def test_a_task_is_added_onto_the_shipped_model(fit: Fit) -> None:
 def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:
     listener = Hearing()
     result = fit(team=team_rows(), minutes=SHORT, listener=listener)
-    assert fitting.NO_TIME in listener.said
+    assert NO_TIME in listener.said
     assert "tune" not in {stage.name for stage in result.recipe.stages}
     # Judged by cross-validation and trained on all rows, since that is what was measured.
     assert result.scores["team"].rows == 60
@@ -443,22 +442,22 @@ def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:
 def test_many_rows_without_time_are_fitted_linearly(fit: Fit) -> None:
     listener = Hearing()
     result = fit(team=team_rows(), minutes=SHORT, listener=listener)
-    assert fitting.NO_TIME in listener.said
+    assert NO_TIME in listener.said
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
 
 
 def test_a_share_judges_where_folds_take_too_long(
     fit: Fit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    epochs = fitting._Fit._epochs
+    epochs = Budget.epochs
     asked: list[int] = []
 
     def short(self: Any, settings: Any, encoding: float, *, trainings: int) -> float:
         asked.append(trainings)
         found = epochs(self, settings, encoding, trainings=trainings)
-        return found / 2 if trainings == fitting.FOLDS else found
+        return found / 2 if trainings == by_folds.FOLDS else found
 
-    monkeypatch.setattr(fitting._Fit, "_epochs", short)
+    monkeypatch.setattr(Budget, "epochs", short)
     result = fit(team=team_rows(90))
     assert asked[:2] == [3, 1]
     assert result.recipe.tasks["team"].data.dev == 0.15
@@ -478,8 +477,58 @@ def test_tuning_that_makes_it_worse_is_not_kept(
     assert "tuning" in listener.works
     assert any("linear model is kept" in sentence for sentence in listener.said)
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
+    assert (by_folds.AGAIN in listener.said) == (judge == "folds")
     assert result.scores["team"].value >= result.scores["team"].linear - 0.12
     assert result.scores["team"].value > 0.5
+
+
+@pytest.mark.parametrize("worse", [1, 2])
+def test_rows_are_dealt_out_again_where_tuning_is_worse(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, worse: int
+) -> None:
+    """What the first folds say against tuning must not be chance; later ones may overrule it."""
+    gains = [-0.3] * worse + [0.3] * (by_folds.SPLITS - worse)
+    left = iter(gains)
+
+    class Staged(Comparison):
+        @cached_property
+        def gain(self) -> float:  # type: ignore[override]
+            return next(left)
+
+    monkeypatch.setattr(by_folds, "Comparison", Staged)
+    listener = Hearing()
+    result = fit(team=team_rows(60), listener=listener)
+    assert by_folds.AGAIN in listener.said
+    assert next(left, None) is None  # all splits were judged
+    kept = "tuned encoder" if worse == 1 else "linear model"
+    assert f"The {kept} is kept and trained on all rows." in listener.said
+    assert ("tune" in {stage.name for stage in result.recipe.stages}) == (worse == 1)
+
+
+def test_a_task_that_others_hurt_is_warned_about(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the terminal and at the top of the report, with what to do; chance is not hurt."""
+    real = TaskScore.of
+    linear = {"team": 0.99, "same": 0.79}
+
+    def worse(answers: Any, baseline: Any) -> TaskScore:
+        score = real(answers, baseline)
+        return replace(score, value=0.7, interval=(0.6, 0.8), linear=linear[answers.task])
+
+    monkeypatch.setattr(TaskScore, "of", worse)
+    listener = Hearing()
+    result = fit(team=team_rows(24), same=same_rows(24), minutes=SHORT, listener=listener)
+    hurt = (
+        "team: the files were judged together, and this one is clearly better off alone: fit "
+        "team.parquet by itself."
+    )
+    assert hurt in result.warnings
+    assert not any("same: the files" in warning for warning in result.warnings)
+    assert f"Warning: {hurt}" in listener.said
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert page.index(hurt) < page.index('class="cards"')
+    alone = fit(team=team_rows(24), minutes=SHORT)
+    assert alone.scores["team"].is_hurt
+    assert not any("judged together" in warning for warning in alone.warnings)
 
 
 def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
@@ -487,15 +536,14 @@ def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
     from types import SimpleNamespace
 
     def epochs(left: float, *, rows: int) -> float:
-        sources = [SimpleNamespace(look=SimpleNamespace(rows=rows))]
-        fit = SimpleNamespace(sources=sources, left=left)
-        settings = SimpleNamespace(epochs=10.0)
-        return fitting._Fit._epochs(fit, settings, 1.0, trainings=1)  # type: ignore[arg-type]
+        settings: Any = SimpleNamespace(batches=rows // planning.BATCH, epochs=10.0)
+        budget = Budget(left / USED, clock=lambda: 0.0)
+        return budget.epochs(settings, 1.0, trainings=1)
 
-    step = fitting.TRAINING * 1.0 / 4
+    step = TRAINING * 1.0 / 4
     assert epochs(49 * step, rows=128) == 0.0
     assert epochs(51 * step, rows=128) == 10.0
-    assert epochs(51 * fitting.TRAINING / 40, rows=1280) == pytest.approx(51 / 40)
+    assert epochs(51 * TRAINING / 40, rows=1280) == pytest.approx(51 / 40)
     assert epochs(-1.0, rows=128) == 0.0
 
 
@@ -509,6 +557,8 @@ def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
         (team_rows(12), {"encoder": "x", "onto": "y"}, r"leave out `encoder`"),
         (team_rows(12), {"onto": "no-such-run"}, "no-such-run"),
         (team_rows(12), {"task": "two words"}, "two words"),
+        ([{**row, "text": "it is always the same"} for row in team_rows(12)], {},
+         "all rows have the same text or the same group"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_is_written(
@@ -524,6 +574,18 @@ def test_a_folder_that_holds_files_is_refused(fit: Fit, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="already holds files"):
         fit(team=team_rows(12), out=tmp_path)
     assert (tmp_path / "mine.txt").read_text("utf-8") == "mine"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
+    fit: Fit, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine", "utf-8")
+    listener = Hearing()
+    for out, why in (("file", "is a file"), ("file/run", r"cannot be written \(Not a directory\)")):
+        with pytest.raises(ArgumentError, match=why):
+            fit(team=team_rows(12), out=tmp_path / out, listener=listener)
+    assert listener.works == []
+    assert (tmp_path / "file").read_text("utf-8") == "mine"
 
 
 def test_temporary_tables_are_removed(fit: Fit, tmp_path: Path, monkeypatch: Any) -> None:
@@ -544,3 +606,23 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert digests(after.model, ["team"]) == digests(before.model, ["team"])
     assert after.model.info.metrics["team"] == before.model.info.metrics["team"]
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
+
+
+def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
+    """What tells the classes comes after what the encoder reads at once."""
+    before = "the plot is long and the cast is fine . " * 4
+    rows = [{**row, "text": before + row["text"]} for row in team_rows(120)]
+    listener = Hearing()
+    result = fit(team=rows, minutes=SHORT, listener=listener)
+    assert "100% of the texts are longer than 64 tokens: they are read whole" in " ".join(
+        listener.said
+    )
+    assert (result.recipe.encoder.long, result.model.info.long) == ("windows", "windows")
+    cut = fit(team=rows, minutes=SHORT, long="truncate")
+    assert (cut.recipe.encoder.long, cut.model.info.long) == ("truncate", "truncate")
+    assert result.scores["team"].value > cut.scores["team"].value + 0.15
+    predicted = [each.name for each in result.model.predict("team", [row["text"] for row in rows])]
+    right = [name == row["team"] for name, row in zip(predicted, rows, strict=True)]
+    assert np.mean(right) > 0.6
+    with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
+        fit(other=rows, onto=result.folder, long="truncate")

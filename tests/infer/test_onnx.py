@@ -23,7 +23,7 @@ from tercet.infer.batches import even_batches
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
-from tercet.nn.onnx import outliers
+from tercet.nn.onnx import rounding
 from tercet.specs import Scaling, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
@@ -215,24 +215,63 @@ def test_int8_is_near(tiny_encoder: Path, tmp_path: Path) -> None:
 def test_int8_reads_loud_neurons_by_themselves(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outliers, "SHARE", 32)
+    monkeypatch.setattr(rounding, "SHARE", 32)
     model = build(tiny_encoder)
     for layer in model.network.encoder.layers:
         layer.feed_forward.expand.bias.data[7] = 100.0
-    layers = outliers.find_outliers(model.network.encoder, model.tokenizer)
-    assert all(7 in layer.neurons and layer.step < 0.1 for layer in layers)
+    roundings = rounding.find_roundings(model.network.encoder, model.tokenizer)
+    contracts = [found for name, found in roundings.items() if name.endswith("contract")]
+    assert len(contracts) == len(model.network.encoder.layers)
+    assert all(7 in found.apart and found.step < 0.1 for found in contracts)
     exported = tercet.load(export(model, tmp_path / "model", "int8"))
     cosines = (exported.embed(TEXTS) * model.embed(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99
 
 
-def test_int8_of_real_weights_is_near(minilm: Path, real_data: Path, tmp_path: Path) -> None:
+def test_int8_divides_loud_inputs(tiny_encoder: Path, tmp_path: Path) -> None:
+    model = build(tiny_encoder)
+    for layer in model.network.encoder.layers:
+        layer.attention_norm.weight.data[3] = 60.0
+    expected = model.embed(TEXTS)
+    roundings = rounding.find_roundings(model.network.encoder, model.tokenizer)
+    divisors = roundings["layers.0.feed_forward.expand"].divisors
+    assert divisors.argmax() == 3
+    assert divisors[3] > 5 * np.median(divisors)
+    assert (model.embed(TEXTS) == expected).all()  # since measuring changes nothing
+    exported = tercet.load(export(model, tmp_path / "model", "int8"))
+    cosines = (exported.embed(TEXTS) * expected).sum(axis=1)
+    assert cosines.min() > 0.999
+
+
+@pytest.mark.parametrize("encoder", ["tiny_encoder", "tiny_mpnet"])
+def test_int8_vectors_do_not_depend_on_the_batch(request, tmp_path: Path, encoder: str) -> None:
+    model = build(request.getfixturevalue(encoder), tasks={})
+    network = tercet.load(export(model, tmp_path / "model", "int8")).engine.network
+    loud = "!" * 60  # would change the steps of a batch that it is in
+    texts = [*TEXTS, loud, *(text[:60] for text in rounding.calibration_texts()[::12])]
+
+    def vectors(chosen: list[str]) -> Any:
+        return network.vectors(
+            *onnx_engine.rectangle(model.tokenizer.encode(chosen, max_tokens=40))
+        )
+
+    alone = np.concatenate([vectors([text]) for text in texts])
+    assert np.abs(vectors(texts) - alone).max() < 1e-6
+    assert np.abs(vectors(texts[::-1])[::-1] - alone).max() < 1e-6
+
+
+def test_int8_of_real_weights_is_near_and_does_not_depend_on_the_batch(
+    minilm: Path, real_data: Path, tmp_path: Path
+) -> None:
     model = tercet.load(minilm, device="cpu")
     exported = tercet.load(export(model, tmp_path / "model", "int8"))
     (texts,) = read_texts(real_data / "cs224n" / "quora-dev.csv", ["sentence1"])
-    cosines = (exported.embed(texts[:64]) * model.embed(texts[:64])).sum(axis=1)
-    assert cosines.mean() > 0.995
-    assert cosines.min() > 0.98
+    vectors = exported.embed(texts[:64])
+    cosines = (vectors * model.embed(texts[:64])).sum(axis=1)
+    assert cosines.mean() > 0.998
+    assert cosines.min() > 0.995
+    alone = np.concatenate([exported.embed([text]) for text in texts[:32]])
+    assert np.abs(vectors[:32] - alone).max() < 1e-6
 
 
 def test_scalings_count(tiny_encoder: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_an_architecture_that_cannot_be_exported_says_so(folder: Path) -> None:
     from tercet.nn.onnx.encoder import encoder_graph
 
     with pytest.raises(TercetError, match="`other` cannot be exported to ONNX"):
-        encoder_graph(load_encoder(folder), pooling="mean", outliers=None)
+        encoder_graph(load_encoder(folder), pooling="mean", roundings=None)
 
 
 @pytest.mark.parametrize("model_type", ["gpt2", None, 3, ["bert"]])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tercet.errors import TercetError
-from tercet.report.baselines import Baseline, read_baselines
+from tercet.evaluation.simple_scores import SimpleScores, read_baselines
 from tercet.report.html import render_html
 from tercet.report.markdown import render_markdown
 from tercet.report.page import evaluation_page
@@ -28,7 +28,7 @@ def history(**fields: Any) -> RunHistory:
 
 @pytest.fixture
 def page(evaluation):
-    baselines = {name: Baseline(**block) for name, block in TASKS.items()}
+    baselines = {name: SimpleScores(**block) for name, block in TASKS.items()}
     run = history(baselines=baselines, warnings=["tags: never predicts spam (3 rows)."])
     return evaluation_page(evaluation(skill=1.5), run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import f1_score
 
 from tercet.data.examples import read_examples
+from tercet.evaluation.simple_scores import SimpleScores, read_baselines, write_baselines
 from tercet.model import load
 from tercet.recipe import Recipe
 from tercet.report.report import Report
-from tercet.training.baselines import SimpleScores, majority_score
+from tercet.training.baselines import majority_score
 from tercet.training.listener import Silent
 from tercet.training.regression import ALPHAS
 from tercet.training.run import train_recipe
@@ -152,12 +154,49 @@ def test_several_labels_of_most_rows() -> None:
     assert majority_score(task, labels, labels) == pytest.approx(expected)
 
 
-def test_a_sentence_names_what_was_measured() -> None:
-    scores = SimpleScores("pearson", None, 0.5, 12, "dev")
+@pytest.mark.parametrize("has_dev", [True, False])
+def test_the_linear_model_of_several_labels_has_thresholds_of_its_own(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dev: bool
+) -> None:
+    """A rare label that its word foretells only in part: one half would never predict it."""
+    draw = np.random.default_rng(3)
+    for split in ("train", "dev"):
+        lines = []
+        for row in range(120):
+            rare = row % 4 == 0
+            tags = (["rare"] if rare and draw.random() < 0.45 else []) + ["often"] * (row % 2)
+            lines.append(f"{'rain rain' if rare else 'a film'} {row},{';'.join(tags)}")
+        (tmp_path / f"{split}.csv").write_text("\n".join(["text,tags", *lines]), "utf-8")
+    task = {
+        "data": {"train": "train.csv", "texts": "text", "label": "tags", "label_separator": ";"},
+        "labels": ["often", "rare"],
+        "multi_label": True,
+        "metric": "macro-f1",
+        "single": {"head": MLP, "objective": {"kind": "binary-cross-entropy"}},
+    }
+    if has_dev:
+        task["data"]["dev"] = "dev.csv"
+
+    def linear() -> float:
+        run, _ = train(tmp_path, tasks={"tags": task})
+        found = json.loads((run / "baselines.json").read_text())["tasks"]["tags"]["linear"]
+        shutil.rmtree(run)
+        return float(found)
+
+    chosen = linear()
+    monkeypatch.setattr("tercet.training.baselines.choose_label_thresholds", lambda *_: [0.5, 0.5])
+    assert chosen > linear() + 0.1
+
+
+def test_scores_are_kept_and_named_in_a_sentence(tmp_path: Path) -> None:
+    scores = SimpleScores(metric="pearson", linear=0.5, rows=12, method="dev")
     assert scores.sentence("alike") == (
         "alike: simple baselines by pearson: linear model on the encoder 0.500 (dev)."
     )
-    assert scores.to_json() == {"metric": "pearson", "linear": 0.5, "rows": 12, "method": "dev"}
+    write_baselines(tmp_path, {"alike": scores})
+    stored = json.loads((tmp_path / "baselines.json").read_text())["tasks"]
+    assert stored["alike"] == {"metric": "pearson", "linear": 0.5, "rows": 12, "method": "dev"}
+    assert read_baselines(tmp_path) == {"alike": scores}
 
 
 def test_a_constant_model_is_warned_about_at_the_end(train: Train, tmp_path: Path) -> None:

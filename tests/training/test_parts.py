@@ -15,7 +15,13 @@ from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import OptimiserSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
-from tercet.training.parts import build_optimiser, choose_trainable, rate, set_modes
+from tercet.training.parts import (
+    build_optimiser,
+    choose_trainable,
+    rate,
+    scheduled_step,
+    set_modes,
+)
 
 HEAD = {"kind": "mlp", "hidden": [8]}
 CLASSES = {
@@ -184,6 +190,27 @@ def test_rates_rise_then_never_rise_again_and_stay_above_zero(
     peak = found.index(1.0)
     assert found[: peak + 1] == sorted(found[: peak + 1])
     assert found[peak:] == sorted(found[peak:], reverse=True)
+
+
+def shortened_rates(spec: OptimiserSpec, *cuts: tuple[int, int], steps: int) -> list[float]:
+    places = [scheduled_step(n, steps=steps, shortened=cuts) for n in range(cuts[-1][1])]
+    return [rate(spec, step=place, steps=steps) for place in places]
+
+
+def test_a_shortened_stage_compresses_the_rest_of_its_rates() -> None:
+    spec = OptimiserSpec(lr=1.0, warmup=0.1)
+    whole = rates(100, warmup=0.1, decay="linear")
+    found = shortened_rates(spec, (40, 70), steps=100)
+    assert found[:41] == whole[:41]
+    assert np.diff(found[40:]) == pytest.approx(2.0 * np.diff(whole)[40])
+    again = shortened_rates(spec, (40, 70), (60, 65), steps=100)
+    assert again[:61] == found[:61]
+    assert np.diff(again[60:]) == pytest.approx(2.0 * np.diff(found)[60])
+    # In the first steps, the rise is compressed too.
+    early = shortened_rates(spec, (5, 24), steps=100)
+    assert early[:6] == whole[:6]
+    assert early[5:] == pytest.approx(whole[5::5])
+    assert all(scheduled_step(n, steps=9, shortened=None) == n for n in range(9))
 
 
 def test_a_task_with_exemplars_needs_a_frozen_encoder(make_network: Callable[..., Network]) -> None:

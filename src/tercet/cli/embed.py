@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,16 @@ from tercet.cli.options import (
     AddressOption,
     ColumnOption,
     EngineOption,
+    LongOption,
     ModelOption,
     PluginOption,
     check_address,
+    print_long,
 )
 from tercet.progress import Progress
+
+if TYPE_CHECKING:
+    from tercet.model import Model
 
 
 def embed(
@@ -35,6 +40,7 @@ def embed(
     ],
     model: ModelOption = None,
     column: ColumnOption = None,
+    long: LongOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     plugin: PluginOption = None,
@@ -44,6 +50,7 @@ def embed(
     Example: tercet embed questions.csv --out vectors.parquet --model runs/best --column question
     """
     check_address(address, engine)
+    loaded: Model | None = None
     with progress("Embedding") as report:
         rate = Rate(report)
         if engine == "ray":
@@ -55,6 +62,7 @@ def embed(
                 model=model,
                 column=column,
                 address=address,
+                long=long,
                 progress=rate,
                 log=print_message,
             )
@@ -62,7 +70,10 @@ def embed(
             from tercet.embed.local import embed_file
             from tercet.model import load
 
-            rows = embed_file(file, out, model=load(model), column=column, progress=rate)
+            loaded = load(model, long=long)
+            rows = embed_file(file, out, model=loaded, column=column, progress=rate)
+    if loaded is not None:
+        print_long(loaded)
     print_message(f"Wrote {rows:,} vectors to {out}.")
 
 

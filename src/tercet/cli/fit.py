@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -72,6 +72,13 @@ def fit(
             help="Add the tasks to this finished model, whose answers stay as they are.",
         ),
     ] = None,
+    long: Annotated[
+        Literal["truncate", "windows"] | None,
+        typer.Option(
+            help="Texts longer than the encoder reads: drop their end, or read all of them in "
+            "windows; default: windows if there are many."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/NAME.")
     ] = None,
@@ -102,6 +109,7 @@ def fit(
         group=_by_task(group, names),
         encoder=encoder,
         onto=onto,
+        long=long,
         minutes=minutes,
         seed=seed,
         out=out,

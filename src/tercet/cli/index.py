@@ -14,15 +14,18 @@ from tercet.cli.options import (
     ColumnOption,
     EngineOption,
     IdOption,
+    LongOption,
     ModelOption,
     PluginOption,
     check_address,
+    print_long,
 )
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
     from tercet.data.stream import TextFile
     from tercet.search.index import Index
+    from tercet.specs import Long
 
 
 def index(
@@ -38,6 +41,7 @@ def index(
     model: ModelOption = None,
     column: ColumnOption = None,
     id_column: IdOption = None,
+    long: LongOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
     plugin: PluginOption = None,
@@ -63,7 +67,9 @@ def index(
 
         options = {"model": model, "column": column, "id_column": id_column, "address": address}
         with progress("embedding") as report:
-            skipped = index_with_ray(file, out, **options, progress=report, log=print_message)
+            skipped = index_with_ray(
+                file, out, **options, long=long, progress=report, log=print_message
+            )
         built = Index.open(out)
         built.optimise(progress)
         _print_summary(built, skipped=skipped)
@@ -75,17 +81,21 @@ def index(
 
     texts = TextFile.open(file, column, id_column)
     if add or update:
+        if long is not None:
+            raise TercetError("--long: an index has its own; build it again to change it.")
         _change(texts, out, model, add=add)
     else:
-        _build(texts, out, model)
+        _build(texts, out, model, long)
 
 
-def _build(texts: TextFile, out: str, model: str | None) -> None:
+def _build(texts: TextFile, out: str, model: str | None, long: Long | None) -> None:
     from tercet.model import load
     from tercet.search.index import Index, check_target
 
     check_target(Path(out))
-    built = Index.build(out, texts, load(model), phases=progress)
+    loaded = load(model, long=long)
+    built = Index.build(out, texts, loaded, phases=progress)
+    print_long(loaded)
     _print_summary(built, skipped=texts.rows - built.count())
 
 
@@ -95,9 +105,10 @@ def _change(texts: TextFile, out: str, model: str | None, *, add: bool) -> None:
 
     changed = Index.open(out)
     if model is not None:
-        changed.model = load(model)
+        changed.model = load(model, long=changed.long)
     change = changed.add if add else changed.update
     count = change(texts, phases=progress)
+    print_long(changed.model)
     print_message(f"{'Added' if add else 'Added or replaced'} {count:,} rows.")
     _print_summary(changed, skipped=texts.rows - count)
 

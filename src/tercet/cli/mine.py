@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.console import RESULTS, print_message, print_table, progress
-from tercet.cli.options import TEXTS_HELP, ColumnOption, IdOption, ModelOption, PluginOption
+from tercet.cli.options import (
+    TEXTS_HELP,
+    ColumnOption,
+    IdOption,
+    LongOption,
+    ModelOption,
+    PluginOption,
+    print_long,
+)
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -46,6 +54,7 @@ def mine(
     model: ModelOption = None,
     column: ColumnOption = None,
     id_column: IdOption = None,
+    long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Find the closest pairs of a file, all pairs above a threshold, or groups of duplicates.
@@ -64,7 +73,7 @@ def mine(
     from tercet.search.mine import mine as find
 
     texts = TextFile.open(file, column, id_column)
-    loaded = load(model)
+    loaded = load(model, long=long)
     with _work(out) as folder:
         mined = find(
             texts,
@@ -85,6 +94,7 @@ def mine(
     parts = [f"{mined.count:,} {'rows in groups' if groups else 'pairs'} of {texts.rows:,} texts"]
     parts += [f"{mined.skipped:,} rows without text were skipped"] if mined.skipped else []
     parts += [f"written to {out}"] if out is not None else []
+    print_long(loaded)
     print_message("; ".join(parts) + ".")
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tercet.cli.console import print_message
 from tercet.errors import TercetError
+
+if TYPE_CHECKING:
+    from tercet.model import Model
 
 MODEL_HELP = "A model folder, a run or a hub id; default: the model that ships."
 TEXTS_HELP = "A file of texts: plain text, CSV, TSV, JSON lines or Parquet."
@@ -23,6 +27,13 @@ IdOption = Annotated[
 ]
 EngineOption = Annotated[
     Literal["local", "ray"], typer.Option(help="This process, or a Ray cluster.")
+]
+LongOption = Annotated[
+    Literal["truncate", "windows"] | None,
+    typer.Option(
+        help="Texts longer than the model reads: drop their end, or read all of them in windows; "
+        "default: as the model."
+    ),
 ]
 AddressOption = Annotated[
     str | None,
@@ -54,3 +65,10 @@ PluginOption = Annotated[
 def check_address(address: str | None, engine: str) -> None:
     if address is not None and engine != "ray":
         raise TercetError("--address needs --engine ray.")
+
+
+def print_long(model: Model) -> None:
+    """Tell how many inputs were longer than the model reads at once."""
+    for sentence in model.describe_long():
+        hint = " --long windows reads them whole." if model.info.long == "truncate" else ""
+        print_message(sentence + hint)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from tercet.cli.console import MESSAGES, print_message, print_table, progress
-from tercet.cli.options import ModelOption, PluginOption
+from tercet.cli.options import LongOption, ModelOption, PluginOption, print_long
 from tercet.data.files import find_file
 from tercet.errors import TercetError
 
@@ -63,6 +63,7 @@ def predict(
     wrong_only: Annotated[
         bool, typer.Option("--wrong-only", help="Only the rows whose prediction is not the label.")
     ] = False,
+    long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Predict one task for sentences or pairs, as JSON lines or as a file with all its columns.
@@ -83,9 +84,11 @@ def predict(
     from tercet.cli.predictor import Predictor
     from tercet.model import load
 
-    predictor = Predictor(load(model), task, mode, threshold, wrong_only=wrong_only)
+    loaded = load(model, long=long)
+    predictor = Predictor(loaded, task, mode, threshold, wrong_only=wrong_only)
     if file in (None, "-"):
         _print(predictor, _inputs(file, text or [], width=predictor.width))
+        print_long(loaded)
         return
     from tercet.data.text_rows import TextRows
     from tercet.evaluation.labelled import own_texts
@@ -98,6 +101,7 @@ def predict(
         _print(predictor, rows.texts())
     else:
         _write(predictor, rows, out)
+    print_long(loaded)
     _print_scores(predictor)
 
 

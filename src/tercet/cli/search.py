@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tercet.cli.console import RESULTS, print_table
+from tercet.cli.console import RESULTS, print_message, print_table
 from tercet.cli.options import PluginOption
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def search(
     if model is not None:
         from tercet.model import load
 
-        index.model = load(model)
+        index.model = load(model, long=index.long)
     results = index.search(queries, top=top, where=where, rerank=rerank)
+    for sentence in index.model.describe_long():
+        print_message(sentence)
     for query, hits in zip(queries, results, strict=True):
         if RESULTS.is_terminal:
             _print(query, hits, index.columns, several=len(queries) > 1)

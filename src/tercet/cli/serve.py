@@ -54,9 +54,13 @@ def serve(
         int | None, _option("max-tokens", "Tokens per input; default: as the model.", min=4)
     ] = None,
     long_inputs: Annotated[
-        Literal["truncate", "refuse"],
-        _option("long-inputs", "What to do with longer inputs; a request may override it."),
-    ] = "truncate",
+        Literal["truncate", "windows", "refuse"] | None,
+        _option(
+            "long-inputs",
+            "Truncate longer inputs, read them in windows, or refuse them; default: as the model. "
+            "A request may override it.",
+        ),
+    ] = None,
     max_body: Annotated[int, _option("max-body", "Bytes per request.", min=1)] = 4 * 2**20,
     queue_inputs: Annotated[int, _option("queue-inputs", "Inputs in the queue.", min=1)] = 8192,
     queue_tokens: Annotated[int, _option("queue-tokens", "Tokens in the queue.", min=1)] = 2**19,

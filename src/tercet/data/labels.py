@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -16,6 +17,8 @@ from tercet.specs import TaskSpec
 Labels = NDArray[np.int64] | NDArray[np.float32]
 Parsed = float | tuple[int, ...]
 """A class number, a grade, or the class numbers of a row that may have several."""
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+"""With three digits after it, a comma may as well group thousands."""
 NO_LABELS = "[]"
 """The cell of a row that may have several labels and has none."""
 
@@ -128,11 +131,11 @@ def split_labels(cell: str, separator: str | None) -> list[str]:
 
 
 def parse_number(cell: str) -> float | None:
-    """The number in a cell (it may be NaN or infinite), or None."""
+    """The number in a cell (it may be NaN or infinite), or None; 4,5 is 4.5."""
     if "_" in cell:  # Python groups digits with _; data files do not
         return None
     try:
-        return float(cell)
+        return float(cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell)
     except ValueError:
         return None
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date, time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +24,10 @@ TEXT_COLUMN = "text"
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """Half of a character beyond the first 65,536, as JSON writes it."""
 LOOK_AHEAD = 100  # JSON lines whose keys count as the file's columns
+
+
+Spelling = Callable[[object, str, str], str | None]
+"""From a typed value, its place and its column to text."""
 
 
 class FileRow(NamedTuple):
@@ -44,18 +50,20 @@ def read_rows(
     reading: Reading = OPEN,
     *,
     lists: Collection[Column] = (),
+    any_value: bool = False,
 ) -> Iterator[FileRow]:
     """Rows of a file, with the values of `columns` in that order.
 
     lists: columns whose values may be lists in JSON lines and Parquet; these become JSON
+    any_value: whether other values, such as dates and objects, are spelled out; default: an error
     """
     kind = kind_of(path)
     if kind == "delimited":
         rows = _delimited_rows(path, columns, reading)
     elif kind == "json-lines":
-        rows = _json_rows(path, columns, lists)
+        rows = _json_rows(path, columns, _spellings(columns, lists, any_value=any_value))
     elif kind == "parquet":
-        rows = _parquet_rows(path, columns, lists)
+        rows = _parquet_rows(path, columns, _spellings(columns, lists, any_value=any_value))
     else:
         rows = _text_rows(path, columns)
     return _without_blank_end(rows, path)
@@ -95,6 +103,7 @@ def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> 
     opened = open_delimited(path, reading, named=any(map(is_name, columns)))
     width = len(opened.names)
     places = [find_column(column, opened.names, path=path) for column in columns]
+    line = None
     for line, cells in opened.rows:
         problem = None
         if len(cells) > width and any(cells[width:]):
@@ -102,6 +111,9 @@ def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> 
         values = [cells[place].strip() or None if place < len(cells) else None for place in places]
         blank = not any(values) and not has_content(cells)
         yield FileRow(line, tuple(values), problem, blank)
+    if line is None:
+        names = ", ".join(f"`{name}`" for name in opened.names)
+        raise TercetError(f"{path}: contains no rows, only a header ({names}).")
 
 
 def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
@@ -113,10 +125,9 @@ def _text_rows(path: Path, columns: Sequence[Column]) -> Iterator[FileRow]:
 
 
 def _json_rows(
-    path: Path, columns: Sequence[Column], lists: Collection[Column]
+    path: Path, columns: Sequence[Column], read: Sequence[Spelling]
 ) -> Iterator[FileRow]:
     names = [str(column) for column in columns]
-    read = [_list_as_text if column in lists else _as_text for column in columns]
     wanted, seen = set(names), set[str]()
     for line, row in json_objects(path):
         if row is None:
@@ -164,9 +175,8 @@ def _is_unicode(row: dict[str, Any]) -> bool:
 
 
 def _parquet_rows(
-    path: Path, columns: Sequence[Column], lists: Collection[Column]
+    path: Path, columns: Sequence[Column], read: Sequence[Spelling]
 ) -> Iterator[FileRow]:
-    read = [_list_as_text if column in lists else _as_text for column in columns]
     with open_parquet(path) as parquet:
         names = list(parquet.schema_arrow.names)
         chosen = [names[find_column(column, names, path=path)] for column in columns]
@@ -209,6 +219,22 @@ def parquet_batches(
     for batch in parquet.iter_batches(columns=columns, **options):
         batch.validate(full=True)
         yield batch
+
+
+def _spellings(
+    columns: Sequence[Column], lists: Collection[Column], *, any_value: bool
+) -> list[Spelling]:
+    """How the values of each column become text."""
+    readers: list[Spelling] = [_list_as_text if column in lists else _as_text for column in columns]
+    return [partial(_anything_as_text, read) for read in readers] if any_value else readers
+
+
+def _anything_as_text(read: Spelling, value: object, place: str, column: str) -> str | None:
+    """What cannot be read otherwise as JSON; dates as they are written."""
+    try:
+        return read(value, place, column)
+    except TercetError:
+        return str(value) if isinstance(value, date | time) else json.dumps(value, default=str)
 
 
 def _list_as_text(value: object, place: str, column: str) -> str | None:

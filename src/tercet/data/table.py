@@ -28,12 +28,12 @@ from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
 from tercet.files import cache_folder, sha256_of
 from tercet.progress import Progress
-from tercet.specs import Mode, TaskSpec
+from tercet.specs import Long, Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces, Tokens
 
-FORMAT = 2  # of the cache: increase it when the same files give a different table
+FORMAT = 3  # of the cache: increase it when the same files give a different table
 CHUNK = 8192  # texts per call of `progress`
 
 
@@ -84,7 +84,9 @@ class TaskTable(SplitRows):
     def digest(self) -> str:
         """The sha256 of the word pieces and labels of all rows."""
         found = hashlib.sha256()
-        arrays = [array for column in self.columns for array in (column.ids, column.offsets)]
+        arrays: list[NDArray[Any]] = []
+        arrays += [array for column in self.columns for array in (column.ids, column.offsets)]
+        arrays += [column.ends for column in self.columns if column.ends is not None]
         for array in (*arrays, *(() if self.labels is None else (self.labels,))):
             found.update(f"{array.dtype}{array.shape}".encode())
             found.update(np.ascontiguousarray(array).data)
@@ -97,15 +99,22 @@ class TaskTable(SplitRows):
 
 
 def build_table(
-    examples: Examples, tokenizer: Tokenizer, *, limit: int, progress: Progress | None = None
+    examples: Examples,
+    tokenizer: Tokenizer,
+    *,
+    limit: int,
+    long: Long = "truncate",
+    progress: Progress | None = None,
 ) -> TaskTable:
-    """Tokenise examples in memory; at most `limit` pieces of each text are kept."""
+    """Tokenise examples in memory; at most `limit` pieces of each text are kept, or all of them,
+    for windows."""
+    read = tokenizer.pieces if long == "truncate" else tokenizer.whole_pieces
     total = len(examples) * len(examples.texts)
     columns = []
     for index, texts in enumerate(examples.texts):
         parts = []
         for start in range(0, len(texts), CHUNK):
-            parts.append(tokenizer.pieces(texts[start : start + CHUNK], limit=limit))
+            parts.append(read(texts[start : start + CHUNK], limit=limit))
             if progress is not None:
                 progress(index * len(texts) + min(start + CHUNK, len(texts)), total)
         columns.append(Pieces.concat(parts))
@@ -127,6 +136,7 @@ def load_table(
     tokenizer: Tokenizer,
     *,
     limit: int,
+    long: Long = "truncate",
     cache_dir: Path | None = None,
     progress: Progress | None = None,
     read: Callable[[], Examples] | None = None,
@@ -141,14 +151,20 @@ def load_table(
 
     def make() -> Stored:
         examples = read_examples(task, split, data_dir) if read is None else read()
-        return _store(build_table(examples, tokenizer, limit=limit, progress=progress))
+        return _store(build_table(examples, tokenizer, limit=limit, long=long, progress=progress))
 
-    key = _key(task, split, files, tokenizer, limit=limit)
+    key = _key(task, split, files, tokenizer, limit=limit, long=long)
     return _restore(cached(cache_dir or cache_folder("tables"), key, make), files)
 
 
 def _key(
-    task: TaskSpec, split: Split, files: list[Path], tokenizer: Tokenizer, *, limit: int
+    task: TaskSpec,
+    split: Split,
+    files: list[Path],
+    tokenizer: Tokenizer,
+    *,
+    limit: int,
+    long: Long,
 ) -> str:
     data = resolve(task.data)
     parts = {
@@ -157,6 +173,7 @@ def _key(
         "files": [[suffix_of(path), sha256_of(path)] for path in files],
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
+        "long": long,
         "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
         # A share makes two tables of the same files, in which other rows are labelled.
         "split": None if data.dev_share is None else [split, data.dev_share, has_labels(task)],
@@ -177,6 +194,8 @@ def _store(table: TaskTable) -> Stored:
         arrays[f"ids-{index}"] = column.ids
         arrays[f"offsets-{index}"] = column.offsets
         arrays[f"lengths-{index}"] = column.lengths
+        if column.ends is not None:
+            arrays[f"ends-{index}"] = column.ends
     # Files as numbers: their paths may differ next time.
     numbers = {str(path): number for number, path in enumerate(table.files)}
     skipped = [[numbers[bad.file], *astuple(bad)[1:]] for bad in table.skipped]
@@ -188,7 +207,12 @@ def _restore(stored: Stored, files: list[Path]) -> TaskTable:
     arrays = stored.arrays
     return TaskTable(
         columns=tuple(
-            Pieces(arrays[f"ids-{i}"], arrays[f"offsets-{i}"], arrays[f"lengths-{i}"])
+            Pieces(
+                arrays[f"ids-{i}"],
+                arrays[f"offsets-{i}"],
+                arrays[f"lengths-{i}"],
+                arrays.get(f"ends-{i}"),
+            )
             for i in range(stored.notes["columns"])
         ),
         labels=arrays.get("labels"),

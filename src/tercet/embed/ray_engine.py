@@ -18,8 +18,10 @@ from tercet.embed.ray_records import PartRecord, PartRecords
 from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.shared_files import SharedFolder
 from tercet.errors import TercetError
-from tercet.model import load
+from tercet.model import Model, load
 from tercet.progress import Progress, silent
+from tercet.specs import Long
+from tercet.text.long_inputs import LongInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ def embed_with_ray(
     model: str | None,
     column: str | None,
     address: str | None,
+    long: Long | None = None,
     progress: Progress = silent,
     log: Log,
 ) -> int:
@@ -51,7 +54,8 @@ def embed_with_ray(
     Returns the number of rows.
     """
     check_output(out)
-    identity = Identity.of(load(model))
+    loaded = load(model, long=long)
+    identity = Identity.of(loaded)
     with connected(address):
         corpus = survey(source, column=column, id_column=None)
         schema = vectors_schema(corpus.columns, identity)
@@ -62,6 +66,7 @@ def embed_with_ray(
         sink = ParquetSink(folder, part_schema)
         task = PartsTask(model, identity, records, sink, skip_empty=False)
         parts = embed_parts(corpus, task, progress=progress, log=log)
+    log_long(parts, loaded, log)
     write_vectors(_batches(records, parts), schema, rows=corpus.rows, out=out)
     ray_work_folder(out).remove()
     return corpus.rows
@@ -75,8 +80,16 @@ def ray_work_folder(out: str) -> SharedFolder:
 def start_records(
     records: PartRecords, corpus: FileCorpus, identity: Identity, log: Log, *, columns: list[str]
 ) -> None:
-    if records.open(corpus=corpus.digest, model=identity.hash, columns=columns):
+    if records.open(corpus=corpus.digest, model=identity.hash, long=identity.long, columns=columns):
         log(f"{records.folder.uri}: dropped parts of other files or another model.")
+
+
+def log_long(parts: Sequence[PartRecord], model: Model, log: Log) -> None:
+    """Log how many texts of all parts were too long."""
+    for part in parts:
+        model.add_count("texts", LongInputs(*part.long))
+    for sentence in model.describe_long():
+        log(sentence)
 
 
 def _batches(records: PartRecords, parts: Sequence[PartRecord]) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -76,7 +76,7 @@ class Embedder:
         for file in task.plugins:
             load_plugin(file)
         self.task = task
-        self.model = load(task.model)
+        self.model = load(task.model, long=task.identity.long)
         local_hash = Identity.of(self.model).hash
         if local_hash != task.identity.hash:
             raise TercetError(
@@ -105,12 +105,14 @@ class Embedder:
         skipped = count - len(rows)
         if not len(rows):
             return PartRecord(part, 0, skipped, {})
+        self.model.long_inputs.clear()
         vectors = self.model.embed(rows.column(TEXT).to_pylist())
+        counted = list(astuple(self.model.long_inputs["texts"]))
         try:
             files, fragment = task.sink.write(rows.append_column(VECTOR, vector_array(vectors)))
         except OSError as error:
             raise TercetError(f"{task.records.data.uri}: cannot be written ({error}).") from error
-        return PartRecord(part, len(rows), skipped, files, fragment)
+        return PartRecord(part, len(rows), skipped, files, fragment, counted)
 
 
 def embed_parts(

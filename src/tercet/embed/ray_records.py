@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tercet.embed.shared_files import SharedFolder
@@ -25,6 +25,7 @@ class PartRecord:
     rows, skipped: rows that were embedded, and rows skipped because they have no text
     files: sha256 of each file, by name
     fragment: Lance's metadata of the part as JSON; None for Parquet
+    long: how many texts were too long: the fields of `LongInputs`
     """
 
     part: int
@@ -32,6 +33,7 @@ class PartRecord:
     skipped: int
     files: dict[str, str]
     fragment: str | None = None
+    long: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from tercet.data.stream import VECTOR
 from tercet.model import Model
-from tercet.specs import Floats
+from tercet.specs import Floats, Long
 
 FORMAT = 1
 FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
+LONG_KEY = "tercet.model.long"
+"""How texts were read that are longer than the model reads at once."""
 
 
 class Identity(NamedTuple):
@@ -22,15 +24,17 @@ class Identity(NamedTuple):
 
     name: what `tercet.load` finds the model by
     hash: sha256 of its weights, tokenizer and pooling
+    long: how it read texts that are too long
     """
 
     name: str
     hash: str
     width: int
+    long: Long
 
     @classmethod
     def of(cls, model: Model) -> Identity:
-        return cls(model.source, _hash(model), model.width)
+        return cls(model.source, _hash(model), model.width, model.info.long)
 
 
 def _hash(model: Model) -> str:
@@ -47,6 +51,7 @@ def vectors_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:
     """The schema of rows with these columns and their vectors."""
     vector = pa.field(VECTOR, pa.list_(pa.float32(), identity.width), nullable=False)
     metadata = {FORMAT_KEY: str(FORMAT), NAME_KEY: identity.name, HASH_KEY: identity.hash}
+    metadata[LONG_KEY] = identity.long
     return pa.schema([*columns, vector], metadata=metadata)
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,11 +21,14 @@ from tercet.files import exclusive, replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
 from tercet.specs import Floats
+from tercet.text.long_inputs import LongInputs
 
-FORMAT = 1
+FORMAT = 2
 PART = 16_384
 """Rows of the source per part: the most that an interruption loses."""
 KEY_FILE = "key.json"
+COUNTED = b"tercet.long"
+"""The metadata of a part that tells how many of its texts were too long."""
 
 
 def work_folder(out: str | Path) -> Path:
@@ -66,7 +69,7 @@ class Staged:
 
     @cached_property
     def parts(self) -> list[pa.RecordBatch]:
-        return [_map(path) for path in self.files]
+        return list(self.batches())
 
     @property
     def rows(self) -> int:
@@ -75,7 +78,7 @@ class Staged:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """id, text, other columns and vector, in the order of the file."""
         # Mapped one at a time: a part that has been read takes no memory.
-        return map(_map, self.files)
+        return (_map(path).replace_schema_metadata() for path in self.files)
 
     def table(self, *columns: str) -> pa.Table:
         return pa.Table.from_batches(self.parts, self.schema).select(list(columns))
@@ -115,7 +118,7 @@ def _schema(file: TextSource, width: int) -> pa.Schema:
 
 def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: bool) -> None:
     """Keep the folder's parts if they came from the same file and model."""
-    key = [FORMAT, PART, file.digest, identity.hash, skip_empty]
+    key = [FORMAT, PART, file.digest, identity.hash, identity.long, skip_empty]
     path = folder / KEY_FILE
     try:
         if json.loads(path.read_text("utf-8")) == key:
@@ -138,7 +141,9 @@ def _finish(
     count = -(-file.rows // PART)
     paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]
     done = next((number for number, path in enumerate(paths) if not _is_whole(path)), count)
-    yield from paths[:done]
+    for path in paths[:done]:
+        model.add_count("texts", _counted(path))
+        yield path
     if done == count:
         return
     schema = _schema(file, model.width)
@@ -146,15 +151,23 @@ def _finish(
     for number, batch in enumerate(batches, start=done):
         inner = _within(progress, start=number * PART, rows=len(batch), total_rows=file.rows)
         rows = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
+        before = model.long_inputs.get("texts", LongInputs())
         vectors = model.embed(rows.column(TEXT).to_pylist(), progress=inner)
+        counted = model.long_inputs["texts"] - before
         embedded = pa.RecordBatch.from_arrays([*rows.columns, vector_array(vectors)], schema=schema)
+        stored = embedded.replace_schema_metadata({COUNTED: json.dumps(astuple(counted))})
         with (
             replace_file(paths[number]) as writing,
             pa.OSFile(str(writing), "wb") as sink,
-            pa.ipc.new_file(sink, schema) as writer,
+            pa.ipc.new_file(sink, stored.schema) as writer,
         ):
-            writer.write_batch(embedded)
+            writer.write_batch(stored)
         yield paths[number]
+
+
+def _counted(path: Path) -> LongInputs:
+    """How many texts of a part were too long."""
+    return LongInputs(*json.loads(_map(path).schema.metadata[COUNTED]))
 
 
 def _within(progress: Progress, *, start: int, rows: int, total_rows: int) -> Progress:

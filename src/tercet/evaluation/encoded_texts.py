@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tercet.infer.batches import Rows
-from tercet.model import Model
+from tercet.model import Kind, Model
 from tercet.progress import Phases, Progress, silent_phases
 from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
@@ -81,8 +81,9 @@ class EncodedTexts:
         columns: the texts (single), or the first and the second texts (bi, cross)
         """
         engine, used = self.model.engine, columns[: 1 if mode == "single" else 2]
-        if not engine.reads_vectors(task, mode):
-            # Nothing else can use the outputs of a head that reads more than vectors.
+        by_window = mode != "bi" and self.model.info.long == "windows"
+        if by_window or not engine.reads_vectors(task, mode):
+            # Nothing else can use the outputs of a head that reads more than vectors, or windows.
             own = self._outputs.setdefault((task, mode), _Vectors(engine.output_width(task, mode)))
 
             def encode(*sides: Pieces, progress: Progress) -> Floats:
@@ -111,6 +112,8 @@ class EncodedTexts:
         keys = list(zip(*map(self._piece_keys, columns), strict=True))
         if new := known.new(keys):
             sides = [self.model.pieces([column[place] for place in new]) for column in columns]
+            kind: Kind = "texts" if len(columns) == 1 else "pairs"
+            self.model.count_inputs(kind, sides, joint=kind == "pairs")
             with self.phases("sentences" if len(columns) == 1 else "pairs") as progress:
                 vectors = encode(*sides, progress=progress)
             known.add([keys[place] for place in new], vectors)

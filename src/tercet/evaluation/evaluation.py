@@ -31,6 +31,7 @@ class Evaluation:
     model: its name, encoder, recipe, width and tasks
     data: the name of the data folder
     left_out: requested suites that need heads, where the model has none
+    long: what was truncated or read in windows, one sentence for texts and one for pairs
     """
 
     model: dict[str, Any]
@@ -40,6 +41,7 @@ class Evaluation:
     seconds: float
     suites: Mapping[str, SuiteResult]
     left_out: Sequence[str] = ()
+    long: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -54,6 +56,7 @@ class Evaluation:
     def notes(self) -> list[str]:
         """What a reader must know, one sentence each."""
         notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
+        notes += self.long
         return notes + [note for result in self.suites.values() for note in result.notes()]
 
     def __repr__(self) -> str:
@@ -73,6 +76,7 @@ class Evaluation:
             "versions": self.versions,
             "machine": self.machine,
             "seconds": round(self.seconds, 3),
+            "long": list(self.long),
             "suites": {name: result.to_json() for name, result in self.suites.items()},
             "missing": [asdict(missing) for missing in self.missing],
         }
@@ -118,6 +122,7 @@ def evaluate(
     if not runnable:
         raise TercetError("This model has no task to measure; it can only embed.")
     began = time.perf_counter()
+    model.long_inputs.clear()
     context = Context(
         EncodedTexts(model, phases), data_dir, rows=rows, compared=compared, split=split
     )
@@ -161,4 +166,5 @@ def describe(
         seconds=seconds,
         suites=results,
         left_out=left_out,
+        long=model.describe_long(),
     )

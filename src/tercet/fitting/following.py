@@ -29,6 +29,21 @@ class Joined:
         if sentence.startswith("Calibrating ") or "baselines" in sentence:
             self._listener.say(sentence)
 
+    def tell(self, sentence: str) -> None:
+        """Show a sentence of the fit itself."""
+        self._listener.say(sentence)
+
+    def shorten(self, steps: int) -> None:
+        """The training has so many steps less."""
+        self._expected -= steps
+        self._stage_end -= steps
+        self._show()
+
+    def lengthen(self, steps: int) -> None:
+        """So many steps are done besides those that were expected."""
+        self._expected += steps
+        self._show()
+
     def working(self, what: str) -> AbstractContextManager[Progress]:
         return silent_phases(what)
 

@@ -51,8 +51,18 @@ class Settings:
     decisions: Mapping[str, Mapping[str, Any]]
 
     @property
+    def body(self) -> str:
+        """The model to start from."""
+        return str(self.onto if self.encoder is None else self.encoder["name"])
+
+    @property
     def rows(self) -> int:
         return sum(source.look.rows for source in self.sources)
+
+    @property
+    def batches(self) -> int:
+        """Of all rows, each once."""
+        return sum(-(-source.look.rows // BATCH) for source in self.sources)
 
 
 def base_epochs(sources: Sequence[Source]) -> float:
@@ -190,7 +200,7 @@ def _tune(settings: Settings, tasks: Mapping[str, Any]) -> dict[str, Any]:
         for source in settings.sources
     ]
     rows = settings.rows
-    steps = settings.epochs * sum(-(-s.look.rows // BATCH) for s in settings.sources)
+    steps = settings.epochs * settings.batches
     rate = (GENTLE_RATE if rows <= FEW else RATE) * min(1.0, WIDTH / settings.width)
     stage: dict[str, Any] = {
         "name": "tune",

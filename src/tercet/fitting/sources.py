@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tercet.data.files import bare_name, find_file
-from tercet.data.look import LabelKind, Look, look_at
+from tercet.data.likely import KINDS, LabelKind
+from tercet.data.look import Look, look_at
 from tercet.data.tables import write_tables
 from tercet.errors import ArgumentError, TercetError
 from tercet.specs import Column
@@ -88,8 +89,6 @@ def _source(
 
 
 def _kind(kind: object) -> LabelKind | None:
-    from tercet.data.look import KINDS
-
     if kind is not None and kind not in KINDS:
         raise ArgumentError(f"`kind` is {kind!r}; it should be one of {', '.join(KINDS)}.", "kind")
     return kind

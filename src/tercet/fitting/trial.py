@@ -18,7 +18,7 @@ from tercet.specs import Floats, Mode
 from tercet.training.checkpoint import Checkpoint
 from tercet.training.distributed import World
 from tercet.training.listener import Listener, Silent
-from tercet.training.loop import Loop
+from tercet.training.loop import Limit, Loop
 from tercet.training.metrics_log import MetricsLog
 from tercet.training.preparation import prepare
 
@@ -40,7 +40,9 @@ class Trial:
         """The rows of every task that trains."""
         return self._prepared.tables
 
-    def train(self, rows: Mapping[str, Rows], *, listener: Listener) -> None:
+    def train(
+        self, rows: Mapping[str, Rows], *, listener: Listener, limit: Limit | None = None
+    ) -> None:
         """Train on the rows of each task."""
         network = self._prepared.network
         network.load_state_dict(self._start)
@@ -54,6 +56,7 @@ class Trial:
                 checkpoints=_NoCheckpoints(),
                 listener=listener,
                 score=None,
+                limit=limit,
             ).run(None)
 
     def outputs(self, task: str, mode: Mode, rows: Rows) -> Floats:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tercet.data.layouts import has_dev, split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import TaskName, check_like
-from tercet.specs import Count, Mode, Pooling, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Long, Mode, Pooling, Scaling, Spec, TaskSpec
 from tercet.specs.parts import Part
 
 MOST_EXAMPLES = 3
@@ -32,7 +32,9 @@ class ModelInfo(Spec):
     """The weights that training started from."""
     pooling: Pooling
     max_tokens: Count
-    """Longer sentences and joined pairs are truncated."""
+    """The most tokens that are read at once."""
+    long: Long = "truncate"
+    """How longer sentences and joined pairs are treated."""
     lower_case: bool = False
     """Whether texts are lower-cased before tokenizing."""
     tasks: dict[TaskName, TaskSpec] = Field(default_factory=dict)
@@ -272,12 +274,24 @@ def _limits(info: ModelInfo) -> str:
     lines = [
         "## Limits",
         "",
-        f"- Text beyond {info.max_tokens} tokens is ignored.",
+        _long(info),
         "- It fits the language and kinds of text of its training data; evaluate it on yours.",
         "- Probabilities are not calibrated for data with a different class balance.",
         "- It reproduces biases of its training texts.",
     ]
     return "\n".join(lines)
+
+
+def _long(info: ModelInfo) -> str:
+    if info.long == "windows":
+        return (
+            f"- Longer texts than {info.max_tokens} tokens are read in overlapping windows, which "
+            "are averaged; sentence-transformers ignores the rest."
+        )
+    return (
+        f"- Text beyond {info.max_tokens} tokens is ignored, unless it is loaded with "
+        '`tercet.load("FOLDER", long="windows")`, which reads all of it.'
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -57,7 +57,7 @@ def export_onnx(
     try:
         from tercet.network.head_graph import head_graph
         from tercet.nn.onnx.encoder import encoder_graph
-        from tercet.nn.onnx.outliers import find_outliers
+        from tercet.nn.onnx.rounding import find_roundings
     except ImportError as error:
         if error.name != "onnx":
             raise
@@ -73,8 +73,8 @@ def export_onnx(
     heads = {
         (task, mode): head_graph(network, task, mode) for task, mode in exported_heads(info.tasks)
     }
-    outliers = find_outliers(network.encoder, tokenizer) if precision == "int8" else None
-    encoder = encoder_graph(network.encoder, pooling=info.pooling, outliers=outliers)
+    roundings = find_roundings(network.encoder, tokenizer) if precision == "int8" else None
+    encoder = encoder_graph(network.encoder, pooling=info.pooling, roundings=roundings)
     with replace_model_folder(folder) as writing:
         _write_graph(writing / MODEL_FILE, encoder)
         (writing / HEADS_FOLDER).mkdir()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from tercet.progress import Progress, silent
 from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec, side_of
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
+from tercet.text.windows import Windows, windows_of
 
 if TYPE_CHECKING:
     from tercet.network.network import Network
 
 Buffer = bytes | memoryview
+Precision = Literal["fp32", "bf16"]
 Columns = Sequence[Pieces]
 """The texts (single), or the first and the second texts (bi, cross)."""
 # Rows per call of a head on stored vectors.
@@ -55,6 +57,11 @@ class BaseEngine(ABC):
     @abstractmethod
     def batch_tokens(self) -> int:
         """The most tokens that are encoded together."""
+
+    @property
+    def part_rows(self) -> int | None:
+        """Rows whose word pieces are made while those before them are encoded; None: all first."""
+        return None
 
     @abstractmethod
     def encoder_bytes(self) -> Iterator[Buffer]:
@@ -126,8 +133,14 @@ class BaseEngine(ABC):
     ) -> Floats:
         """The vector of every text, or of the texts at `rows`, as pooled: float32 [n, width].
 
+        That of a text that is read in windows is their average.
+
         side: from `side_of`
         """
+        windows = self.windows([pieces], rows)
+        if windows is not None:
+            every = np.arange(len(windows))
+            return windows.average(self._vectors(windows.columns, every, progress, side=side))
         chosen = np.arange(len(pieces)) if rows is None else rows
         return self._vectors([pieces], chosen, progress, side=side)
 
@@ -139,14 +152,28 @@ class BaseEngine(ABC):
         side: str | None = None,
         progress: Progress = silent,
     ) -> Floats:
-        """The vector of every pair, encoded jointly, as pooled: float32 [n, width]."""
+        """The vector of every pair, encoded jointly, as pooled: float32 [n, width].
+
+        That of a pair that is read in windows is their average.
+        """
+        windows = self.windows([first, second])
+        if windows is not None:
+            every = np.arange(len(windows))
+            return windows.average(self._vectors(windows.columns, every, progress, side=side))
         return self._vectors([first, second], np.arange(len(first)), progress, side=side)
 
     def outputs(
         self, task: str, mode: Mode, columns: Columns, *, progress: Progress = silent
     ) -> Floats:
-        """The head's outputs for every row, float32 [n, outputs]."""
+        """The head's outputs for every row, float32 [n, outputs].
+
+        Those of a text or joined pair that is read in windows are averaged; in mode `bi`, the
+        vectors of its texts are.
+        """
         if mode != "bi":
+            windows = self.windows(columns)
+            if windows is not None:
+                return windows.average(self._outputs(task, mode, windows.columns, progress))
             return self._outputs(task, mode, columns, progress)
         texts = Pieces.concat(columns)
         # A text that occurs in several pairs is encoded once.
@@ -159,6 +186,10 @@ class BaseEngine(ABC):
     ) -> Floats:
         """Probabilities [n, classes] or [n], or grades [n], of every row of a task."""
         return self.predict(task, mode, self.outputs(task, mode, columns, progress=progress))
+
+    def windows(self, columns: Columns, rows: Rows | None = None) -> Windows | None:
+        """The windows of texts, of joined pairs, or of those at `rows`; None if they need none."""
+        return windows_of(columns, rows, template=self.template, max_tokens=self.max_tokens)
 
     def _lengths(self, columns: Columns) -> Rows:
         return token_counts(columns, template=self.template, max_tokens=self.max_tokens)

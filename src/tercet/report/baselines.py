@@ -2,65 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from tercet.errors import TercetError
 from tercet.evaluation import presentation as show
 from tercet.evaluation.answers import Answers
-from tercet.files import read_json_object
-
-BASELINES_FILE = "baselines.json"
-
-
-class Baseline(BaseModel):
-    """The scores of simple baselines on one task.
-
-    metric: the task's main metric
-    majority: of the most frequent class, or the mean grade
-    linear: of a linear model on the untouched encoder
-    method: how they were measured, such as `dev` or `5-fold cross-validation`
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    metric: str
-    majority: float | None = None
-    linear: float | None = None
-    rows: int | None = None
-    method: str = ""
-
-    @property
-    def best(self) -> float | None:
-        values = [value for value in (self.majority, self.linear) if value is not None]
-        return max(values, default=None)
-
-    @property
-    def note(self) -> str:
-        """The baselines in a few words."""
-        named = {"linear model": self.linear, "majority class": self.majority}
-        return ", ".join(
-            f"{name} {show.decimal(value)}" for name, value in named.items() if value is not None
-        )
-
-
-Baselines = Mapping[str, Baseline]
-"""By task."""
-
-
-def read_baselines(run: Path) -> dict[str, Baseline]:
-    """The baselines that a run folder keeps; empty if it has none."""
-    file = run / BASELINES_FILE
-    if not file.is_file():
-        return {}
-    tasks: Any = read_json_object(file).get("tasks", {})
-    try:
-        return {name: Baseline.model_validate(content) for name, content in tasks.items()}
-    except (ValidationError, AttributeError) as error:
-        raise TercetError(f"{file}: does not hold baselines by task under `tasks`.") from error
+from tercet.evaluation.simple_scores import Baselines, SimpleScores
 
 
 def baselines_table(baselines: Baselines, answers: Iterable[Answers]) -> show.Table:
@@ -104,6 +50,6 @@ def _difference(score: float | None, best: float | None) -> show.Cell:
     return show.Cell(f"{value:+.3f}", value)
 
 
-def _how(baseline: Baseline) -> str:
+def _how(baseline: SimpleScores) -> str:
     rows = [] if baseline.rows is None else [f"{baseline.rows:,} rows"]
     return ", ".join([*rows, *([baseline.method] if baseline.method else [])])

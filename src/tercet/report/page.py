@@ -10,10 +10,11 @@ from tercet.evaluation.answers import Answers
 from tercet.evaluation.compare import Comparison
 from tercet.evaluation.evaluation import Evaluation
 from tercet.evaluation.per_class import majority_accuracy
+from tercet.evaluation.simple_scores import Baselines
 from tercet.evaluation.suite import Missing
 from tercet.evaluation.suites import SUITES
 from tercet.evaluation.warnings import warnings_of
-from tercet.report.baselines import Baselines, baselines_table
+from tercet.report.baselines import baselines_table
 from tercet.report.comparison import comparison_sections, verdict
 from tercet.report.training import RunHistory, training_section
 
@@ -119,6 +120,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
         "Machine": _listed(evaluation.machine),
         "Versions": _listed(evaluation.versions),
         "Time": f"{evaluation.seconds:,.0f} seconds",
+        "Long texts": " ".join(evaluation.long) or None,
     }
     return {name: str(value) for name, value in facts.items() if value is not None}
 

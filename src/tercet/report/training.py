@@ -15,9 +15,9 @@ from tercet.errors import TercetError
 from tercet.evaluation import presentation as show
 from tercet.evaluation.metrics import Values
 from tercet.evaluation.scoring import best_mode
+from tercet.evaluation.simple_scores import Baselines, read_baselines
 from tercet.files import read_json_object
 from tercet.recipe import Recipe
-from tercet.report.baselines import Baselines, read_baselines
 from tercet.specs import TaskSpec
 
 POINTS = 240

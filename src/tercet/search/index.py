@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.data.text_table import Texts, TextSource, open_texts
-from tercet.embed.schema import HASH_KEY, NAME_KEY, Identity, vectors_schema
+from tercet.embed.schema import HASH_KEY, LONG_KEY, NAME_KEY, Identity, vectors_schema
 from tercet.embed.staged import remove_work, stage, working
 from tercet.errors import ArgumentError, TercetError
 from tercet.inputs import sentences_of
@@ -29,7 +29,7 @@ from tercet.search.lance_store import (
     writing,
 )
 from tercet.search.rerank import TO_ORDER, Cross, rerank_pairs, reranked
-from tercet.specs import Column, Floats
+from tercet.specs import Column, Floats, Long
 
 
 class Index:
@@ -106,6 +106,12 @@ class Index:
         return metadata_of(self._dataset)[HASH_KEY]
 
     @property
+    def long(self) -> Long:
+        """How texts were read that are longer than the model reads at once."""
+        # Before 0.2 they were always truncated.
+        return cast(Long, metadata_of(self._dataset).get(LONG_KEY, "truncate"))
+
+    @property
     def version(self) -> int:
         return int(self._dataset.version)
 
@@ -124,7 +130,7 @@ class Index:
         """The model that made the vectors."""
         with self._lock:
             if self._model is None:
-                self._model = self._checked(load(self.model_name))
+                self._model = self._checked(load(self.model_name, long=self.long))
             return self._model
 
     @model.setter
@@ -235,6 +241,11 @@ class Index:
     def _change(self, file: TextSource, change: changes.Change, phases: Phases) -> int:
         changes.check_fits(self.folder, self._dataset, file)
         identity = Identity.of(self.model)
+        if identity.long != self.long:
+            raise TercetError(
+                f"{self.folder}: its texts were read with `long` {self.long}, and the model has "
+                f"{identity.long}; load it with long={self.long!r}."
+            )
         if change is changes.add:
             changes.check_new(self.folder, self._dataset, file)
         with working(self.folder, file) as work:

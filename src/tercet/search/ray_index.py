@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tercet.embed.ray_cluster import connected
 from tercet.embed.ray_corpus import check_ids, survey
-from tercet.embed.ray_engine import ray_work_folder, start_records
+from tercet.embed.ray_engine import log_long, ray_work_folder, start_records
 from tercet.embed.ray_parts import Log, PartsTask, embed_parts
 from tercet.embed.ray_records import PartRecords
 from tercet.embed.schema import Identity, vectors_schema
@@ -18,6 +18,7 @@ from tercet.errors import TercetError
 from tercet.model import load
 from tercet.progress import Progress, silent
 from tercet.search.lance_store import commit_fragments, lance, lance_errors
+from tercet.specs import Long
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def index_with_ray(
     column: str | None,
     id_column: str | None,
     address: str | None,
+    long: Long | None = None,
     progress: Progress = silent,
     log: Log,
 ) -> int:
@@ -52,7 +54,8 @@ def index_with_ray(
 
     Rows without text are skipped. Returns their number.
     """
-    identity = Identity.of(load(model))
+    loaded = load(model, long=long)
+    identity = Identity.of(loaded)
     folder = SharedFolder.at(folder).uri
     with connected(address):
         corpus = survey(source, column=column, id_column=id_column)
@@ -62,6 +65,7 @@ def index_with_ray(
         start_records(records, corpus, identity, log, columns=schema.names)
         task = PartsTask(model, identity, records, LanceSink(folder, schema), skip_empty=True)
         parts = embed_parts(corpus, task, progress=progress, log=log)
+    log_long(parts, loaded, log)
     fragments = [part.fragment for part in parts if part.fragment is not None]
     if not fragments:
         raise TercetError(f"{source}: no row has a text.")

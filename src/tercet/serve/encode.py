@@ -83,6 +83,8 @@ def _predict(jobs: Sequence[EncodingJob]) -> None:
     by_head: dict[tuple[int, HeadRef], list[EncodingJob]] = {}
     for job in jobs:
         request = job.request
+        if request.head is None or request.head.mode == "bi":
+            job.result = request.average(cast(Floats, job.result))
         if request.head is not None:
             by_head.setdefault((id(request.engine), request.head), []).append(job)
     for (_, head), members in by_head.items():
@@ -91,6 +93,8 @@ def _predict(jobs: Sequence[EncodingJob]) -> None:
         if not head.needs_tokens:
             columns = _columns(members, pairs=head.mode == "bi")
             outputs = engine.apply_head(head.task, head.mode, outputs, columns)
+        if head.mode != "bi":
+            outputs = _averages(members, outputs)
         predicted = engine.predict(head.task, head.mode, outputs)
         start = 0
         for job in members:
@@ -99,14 +103,22 @@ def _predict(jobs: Sequence[EncodingJob]) -> None:
             start += inputs
 
 
+def _averages(jobs: Sequence[EncodingJob], outputs: Floats) -> Floats:
+    """A head's outputs for all rows of the jobs -> for their inputs."""
+    if all(job.request.windows is None for job in jobs):
+        return outputs
+    ends = np.cumsum([job.request.rows for job in jobs])
+    parts = zip(jobs, np.split(outputs, ends[:-1]), strict=True)
+    return np.concatenate([job.request.average(part) for job, part in parts])
+
+
 def _columns(jobs: Sequence[EncodingJob], *, pairs: bool) -> list[Rows]:
     """The rows of the jobs' inputs among all their vectors."""
-    requests = [job.request for job in jobs]
-    starts = np.cumsum([0, *(request.rows for request in requests)])
+    starts = np.cumsum([0, *(len(cast(Floats, job.result)) for job in jobs)])
     if not pairs:
         return [np.arange(starts[-1])]
     first = [
-        start + np.arange(request.inputs) for start, request in zip(starts, requests, strict=False)
+        start + np.arange(job.request.inputs) for start, job in zip(starts, jobs, strict=False)
     ]
     second = [rows + len(rows) for rows in first]
     return [np.concatenate(first), np.concatenate(second)]

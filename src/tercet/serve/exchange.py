@@ -65,11 +65,12 @@ def to_answer(content: Any) -> bytes:
 
 def input_options(request: Request, field: str, truncate: bool | None) -> InputOptions:
     """How the inputs in a field are treated; their counts go to the request's log line."""
-    if truncate is None:
-        truncate = service_of(request).limits.long_inputs == "truncate"
+    long = service_of(request).limits.long_inputs
+    if truncate is not None:
+        long = "truncate" if truncate else "refuse"
     counts: RequestCounts = request.scope["counts"]
     client: str = request.scope["caller"]
-    return InputOptions(counts=counts, field=field, truncate=truncate, client=client)
+    return InputOptions(counts=counts, field=field, long=long, client=client)
 
 
 def numbers(vector: Floats) -> bytes:

@@ -72,5 +72,8 @@ TextsOrIds = Annotated[
 """One text or several; or the token ids of one or several."""
 Truncate = Annotated[
     bool | None,
-    Field(description="Cut or refuse inputs that are too long; default: as the server is set."),
+    Field(
+        description="true: truncate inputs that are too long; false: refuse them; default: as the "
+        "server is set."
+    ),
 ]

@@ -55,8 +55,8 @@ class Gate:
             await self._app(scope, receive, send)
             return
         began = time.monotonic()
-        reply = Reply(send, id_=f"{os.getpid():x}-{next(self._ids):x}", gate=self)
         scope["counts"] = counts = RequestCounts()
+        reply = Reply(send, id_=f"{os.getpid():x}-{next(self._ids):x}", gate=self, counts=counts)
         try:
             async with asyncio.timeout(self._timeout), Presence(receive) as presence:
                 self._check(scope)
@@ -125,6 +125,8 @@ class Gate:
             self._metrics.refusals.labels(status).inc()
         if counts.truncated:
             self._metrics.truncated.inc(counts.truncated)
+        if counts.windowed:
+            self._metrics.windowed.inc(counts.windowed)
         fields: dict[str, Any] = {"method": scope["method"], "route": route, "status": status}
         log("request", id=reply.id, **fields, seconds=round(seconds, 6), **asdict(counts))
 
@@ -172,11 +174,12 @@ class Presence:
 
 
 class Reply:
-    """Sends an answer: adds the id and remembers the status."""
+    """Sends an answer: adds the id and what was done with long inputs, remembers the status."""
 
-    def __init__(self, send: Send, *, id_: str, gate: Gate) -> None:
+    def __init__(self, send: Send, *, id_: str, gate: Gate, counts: RequestCounts) -> None:
         self._send = send
         self._gate = gate
+        self._counts = counts
         self.id = id_
         self.status: int | None = None
 
@@ -184,6 +187,10 @@ class Reply:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self.id.encode())]
+            for name in ("truncated", "windowed"):
+                if count := getattr(self._counts, name):
+                    header = f"x-tercet-{name}".encode(), str(count).encode()
+                    message["headers"].append(header)
             if self._gate.draining:
                 message["headers"].append(CLOSE)
         await self._send(message)

@@ -13,6 +13,7 @@ from tercet.infer.base import BaseEngine
 from tercet.infer.batches import Rows
 from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
+from tercet.text.windows import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class EncodingRequest:
     inputs: number of texts or pairs, as the client counts them
     head: the head that predicts; None for vectors
     client: who asks; clients share the encoder evenly
+    windows: what the columns are windows of; None: every row is an input, or one side of it
     """
 
     engine: BaseEngine
@@ -48,6 +50,7 @@ class EncodingRequest:
     inputs: int
     head: HeadRef | None = None
     client: str = ""
+    windows: Windows | None = None
 
     @property
     def joint(self) -> bool:
@@ -56,6 +59,10 @@ class EncodingRequest:
     @property
     def rows(self) -> int:
         return len(self.lengths)
+
+    def average(self, values: Floats) -> Floats:
+        """values of all rows -> of the texts or pairs that they are windows of"""
+        return values if self.windows is None else self.windows.average(values)
 
 
 @dataclass(eq=False, slots=True)

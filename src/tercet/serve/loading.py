@@ -82,7 +82,8 @@ def load_model(settings: Settings) -> Loaded:
             continue
         limits = limits_for(model, settings)
         # Inputs are cut at the limit, even if the model itself reads more.
-        model.info = model.info.model_copy(update={"max_tokens": limits.tokens})
+        long = "windows" if limits.long_inputs == "windows" else "truncate"
+        model.info = model.info.model_copy(update={"max_tokens": limits.tokens, "long": long})
         return Loaded(model, limits, before)
     raise TercetError(f"{settings.model}: changed whenever it was read; try again later.")
 
@@ -111,7 +112,7 @@ def limits_for(model: Model, settings: Settings) -> Limits:
         inputs=settings.max_inputs,
         tokens=settings.max_tokens or model_tokens,
         body=settings.max_body,
-        long_inputs=settings.long_inputs,
+        long_inputs=settings.long_inputs or model.info.long,
         queue_inputs=settings.queue_inputs,
         queue_tokens=settings.queue_tokens,
         batch_tokens=settings.batch_tokens or model.engine.batch_tokens,

@@ -50,6 +50,9 @@ class Metrics:
         self.inputs = self._make(Counter, "tercet_inputs", "Inputs encoded.")
         self.tokens = self._make(Counter, "tercet_tokens", "Tokens encoded.")
         self.truncated = self._make(Counter, "tercet_truncated_inputs", "Inputs that were cut.")
+        self.windowed = self._make(
+            Counter, "tercet_windowed_inputs", "Inputs that were read in windows."
+        )
         self.fill = self._make(
             Histogram, "tercet_batch_fill", "Share of the token budget used.", buckets=SHARES
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -17,7 +17,7 @@ from tercet.model import SHIPPED, Floats, Model, PairMode
 from tercet.serve.batcher import Batcher
 from tercet.serve.jobs import EncodingRequest, HeadRef
 from tercet.serve.refusal import RefusalError, shown, too_many
-from tercet.serve.settings import Limits
+from tercet.serve.settings import Limits, LongPolicy
 from tercet.specs import Mode
 from tercet.text.template import special_count
 from tercet.text.tokens import Pieces
@@ -44,6 +44,7 @@ class RequestCounts:
     inputs: int = 0
     tokens: int = 0
     truncated: int = 0
+    windowed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ class InputOptions:
     """How the inputs of one request are treated.
 
     field: their name in the request, such as `texts`
-    truncate: cut inputs that are too long; if false, refuse them
+    long: what is done with inputs that are too long
     client: who asks; clients share the encoder evenly
     """
 
     counts: RequestCounts
     field: str
-    truncate: bool
+    long: LongPolicy
     client: str
 
 
@@ -111,13 +112,15 @@ class Service:
     async def pieces(self, texts: Sequence[str]) -> Pieces:
         """Word pieces of texts; many in a thread, in slices, so that other requests proceed."""
         if sum(map(len, texts)) <= FEW_CHARACTERS:
-            return self.model.first_pieces(texts)
+            return self._read(texts)
         loop = asyncio.get_running_loop()
         parts = [
-            await loop.run_in_executor(self._threads, self.model.first_pieces, part)
-            for part in _slices(texts)
+            await loop.run_in_executor(self._threads, self._read, part) for part in _slices(texts)
         ]
         return Pieces.concat(parts)
+
+    def _read(self, texts: Sequence[str]) -> Pieces:
+        return self.model.pieces(texts, exact_lengths=False)
 
     async def input_pieces(self, inputs: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
         """Word pieces of one or several texts, or of token ids from the client."""
@@ -147,7 +150,11 @@ class Service:
                     f"`{where}` is {shown(row[place])}; token ids are from 0 to {vocabulary - 1}.",
                     field=where,
                 )
-        return Pieces.of_ids(rows, limit=self.limits.tokens)
+        if self.model.info.long == "truncate":
+            return Pieces.of_ids(rows, limit=self.limits.tokens)
+        whole = Pieces.of_ids(rows, limit=max(map(len, rows)))
+        # Where sentences end is not known.
+        return replace(whole, ends=np.zeros(len(whole.ids), np.bool_))
 
     async def vectors(
         self,
@@ -188,10 +195,15 @@ class Service:
         slots = template.pair_slots if len(columns) == 2 else template.single_slots
         full = np.sum([column.lengths for column in columns], axis=0) + special_count(slots)
         self._check_lengths(full, options, inputs=inputs)
+        windows = self.model.engine.windows(columns) if options.long == "windows" else None
+        if windows is not None:
+            columns = windows.columns
+        elif any(column.ends is not None for column in columns):
+            columns = [replace(column, ends=None) for column in columns]
         lengths = token_counts(columns, template=template, max_tokens=self.limits.tokens)
         options.counts.tokens += int(lengths.sum())
         return EncodingRequest(
-            self.model.engine, columns, lengths, inputs, head, client=options.client
+            self.model.engine, columns, lengths, inputs, head, options.client, windows
         )
 
     def _check_lengths(self, full: Rows, options: InputOptions, *, inputs: int) -> None:
@@ -201,7 +213,7 @@ class Service:
         """
         options.counts.inputs += inputs
         long = np.flatnonzero(full > self.limits.tokens)
-        if len(long) and not options.truncate:
+        if len(long) and options.long == "refuse":
             place = f"{options.field}.{long[0] % inputs}"
             raise RefusalError(
                 413,
@@ -209,7 +221,11 @@ class Service:
                 'shorten it, or set "truncate": true.',
                 field=place,
             )
-        options.counts.truncated += len(np.unique(long % inputs))
+        count = len(np.unique(long % inputs))
+        if options.long == "windows":
+            options.counts.windowed += count
+        else:
+            options.counts.truncated += count
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from tercet.errors import ArgumentError
 
-LongInputs = Literal["truncate", "refuse"]
+LongPolicy = Literal["truncate", "windows", "refuse"]
+"""What is done with inputs that are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Settings:
     max_inputs: int
     max_tokens: int | None
     max_body: int
-    long_inputs: LongInputs
+    long_inputs: LongPolicy | None
     queue_inputs: int
     queue_tokens: int
     batch_tokens: int | None
@@ -42,7 +43,8 @@ class Limits:
     """Limits on requests and on the queue.
 
     inputs: texts or pairs per request
-    tokens: tokens per input, special ones included; longer inputs are cut or refused
+    tokens: tokens per input, special ones included; longer inputs are truncated, read in windows
+        or refused
     body: bytes per request
     queue_inputs, queue_tokens: inputs and tokens that are queued or being encoded
     batch_tokens: tokens that are encoded together
@@ -53,7 +55,7 @@ class Limits:
     inputs: int
     tokens: int
     body: int
-    long_inputs: LongInputs
+    long_inputs: LongPolicy
     queue_inputs: int
     queue_tokens: int
     batch_tokens: int

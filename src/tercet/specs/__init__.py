@@ -10,6 +10,7 @@ from tercet.specs.base import (
     Delimiter,
     Feature,
     Interval,
+    Long,
     Metric,
     Mode,
     Pooling,

@@ -8,6 +8,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 Mode = Literal["single", "bi", "cross"]
 Pooling = Literal["cls", "pooler", "mean", "max"]
+Long = Literal["truncate", "windows"]
+"""How a text longer than the encoder reads is treated: its end is dropped, or it is read in
+windows whose vectors and outputs are averaged."""
 Feature = Literal["u", "v", "absdiff", "product", "dot", "cosine"]
 Activation = Literal["relu", "tanh", "gelu"]
 Metric = Literal["accuracy", "f1", "macro-f1", "micro-f1", "exact-match", "pearson", "spearman"]

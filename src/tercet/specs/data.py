@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Pooling, Share, Spec
+from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Long, Pooling, Share, Spec
 
 
 class EncoderSpec(Spec):
@@ -16,7 +16,11 @@ class EncoderSpec(Spec):
     pooling: Pooling = "mean"
     """How hidden states become one vector per sentence; a finished model's own is its default."""
     max_tokens: Annotated[int, Field(ge=4)] = 128
-    """Longer sentences and joined pairs are truncated; a finished model's own is its default."""
+    """The most tokens that are read at once; a finished model's own is its default."""
+    long: Long = "truncate"
+    """Longer sentences and joined pairs are truncated, or read in windows that overlap and are
+    averaged; training itself reads the first `max_tokens` of them. A finished model's own is its
+    default."""
     dropout: Share = 0.1
     """Dropout of hidden states in training."""
     attention_dropout: Share = 0.1

@@ -57,6 +57,10 @@ class StageSpec(Spec):
     solve: bool = False
     """Fit the last layer of every head exactly, by regression on the vectors that the encoder gives
     now, instead of training in steps; heads without such a layer stay as they are."""
+    shortened: list[tuple[Count, Count]] | None = None
+    """[step, steps] each: after this step the stage was shortened to so many steps in all, and the
+    rest of the learning rate's schedule compressed into them. `fit` notes here what it did to end
+    in time, so that the recipe trains again to the same model."""
     batch: Count = 32
     """Rows per batch over all processes, for tasks without their own."""
     accumulate: Count = 1
@@ -92,10 +96,23 @@ class StageSpec(Spec):
     def _is_complete(self) -> Self:
         if [self.epochs is None, self.steps is None, not self.solve].count(False) != 1:
             raise ValueError("needs exactly one of `epochs`, `steps` and `solve`")
+        self._check_shortened()
         if self.surgery is not None and not self.schedule.joint:
             joint = " or ".join(f'"{kind}"' for kind in SCHEDULES if SCHEDULES[kind].joint)
             raise ValueError(f"`surgery` needs `schedule.kind` = {joint}")
         return self
+
+    def _check_shortened(self) -> None:
+        if not self.shortened:
+            return
+        if self.solve:
+            raise ValueError("`solve` has no steps that could be `shortened`")
+        steps = [step for step, _ in self.shortened]
+        ends = [end for _, end in self.shortened]
+        if steps != sorted(set(steps)) or ends != sorted(set(ends), reverse=True):
+            raise ValueError("`shortened` needs rising steps, each with fewer steps in all")
+        if steps[-1] >= ends[-1]:
+            raise ValueError(f"`shortened` ends the stage at {ends[-1]} after step {steps[-1]}")
 
 
 class CheckpointSpec(Spec):

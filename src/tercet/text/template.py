@@ -114,6 +114,11 @@ def special_count(slots: tuple[Slot, ...]) -> int:
     return sum(slot.text is None for slot in slots)
 
 
+def room_for(template: Template, *, sides: int, max_tokens: int) -> int:
+    """How many pieces a row of one text, or a pair, has room for."""
+    return _room(template.single_slots if sides == 1 else template.pair_slots, max_tokens)
+
+
 def _room(slots: tuple[Slot, ...], max_tokens: int) -> int:
     special = special_count(slots)
     if max_tokens <= special:

@@ -6,24 +6,34 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding
 
 from tercet.errors import TercetError
 from tercet.files import reading
 from tercet.text.definition import Definition, read_definition
+from tercet.text.sentences import sentence_ends, slices
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 
 # The most for one call of the backend: memory does not grow with the corpus.
 CHUNK_TEXTS = 8192
 CHUNK_CHARACTERS = 2_000_000
+PART_CHARACTERS = 1 << 18
+"""Longer texts are read in parts."""
 CHARACTERS_PER_PIECE, LEAST_CHARACTERS = 32, 4096
 PIECES_OF_A_WORD = 128
 """Longer words are unknown words in WordPiece, which makes them one piece."""
+MARKED = 3
+"""Where windows are possible, texts longer than this part of the limit have their sentence ends
+found: half of a pair may be cut."""
+Ids = Sequence[int] | NDArray[np.int32]
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -79,8 +89,24 @@ class Tokenizer:
     def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """Word pieces of n texts without special tokens, at most `limit` per text."""
         _check_texts(texts)
-        encodings = chain.from_iterable(map(self._encode, _chunks(texts)))
-        return Pieces.of_ids((encoding.ids for encoding in encodings), limit=limit)
+        ids = chain.from_iterable(map(self._chunk_ids, _chunks(texts)))
+        return Pieces.of_ids(ids, limit=limit)
+
+    def whole_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
+        """All word pieces of n texts, with the ends of sentences: those that are longer than
+        `limit`, or make pairs that are longer, can be read in windows."""
+        _check_texts(texts)
+        parts: list[Pieces] = [Pieces.of_ids([], limit=0)]
+        for chunk in _chunks(texts):
+            ids = self._chunk_ids(chunk)
+            pieces = Pieces.of_ids(ids, limit=max(map(len, ids)))
+            ends = np.zeros(len(pieces.ids), np.bool_)
+            # Offsets take time and memory, so that only texts that may be cut are read for them.
+            for place in np.flatnonzero(pieces.lengths > limit // MARKED):
+                start, end = pieces.offsets[place : place + 2]
+                ends[start:end] = self._ends(chunk[place])
+            parts.append(replace(pieces, ends=ends))
+        return Pieces.concat(parts)
 
     def first_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """The same pieces, but of a long text only as much is read as they need.
@@ -109,12 +135,32 @@ class Tokenizer:
             (folder / name).write_bytes(content)
         (folder / "tokenizer.json").write_text(self._backend.to_str(pretty=True), "utf-8")
 
+    def _chunk_ids(self, chunk: list[str]) -> list[Ids]:
+        """The ids of all pieces of each text; a long one, which is a chunk of its own, in parts."""
+        if len(chunk) > 1 or len(chunk[0]) <= PART_CHARACTERS:
+            return [encoding.ids for encoding in self._encode(chunk)]
+        parts = (self._encode([part])[0].ids for part in _parts(chunk[0]))
+        return [np.concatenate([np.array(ids, np.int32) for ids in parts])]
+
+    def _ends(self, text: str) -> NDArray[np.bool_]:
+        """Whether a sentence ends after each of all pieces of a text."""
+        found = []
+        for part in _parts(text):
+            valid = _replace_surrogates(part)
+            (encoding,) = self._backend.encode_batch([valid], add_special_tokens=False)
+            found.append(sentence_ends(valid, encoding))
+        return np.concatenate(found)
+
     def _encode(self, texts: list[str]) -> list[Encoding]:
         try:
             return self._backend.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError:  # half a surrogate pair, which is not valid Unicode
             valid = [_replace_surrogates(text) for text in texts]
             return self._backend.encode_batch_fast(valid, add_special_tokens=False)
+
+
+def _parts(text: str) -> Iterator[str]:
+    return slices(text, size=PART_CHARACTERS)
 
 
 def _check_texts(texts: Sequence[str]) -> None:
@@ -129,11 +175,12 @@ def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
     chunk: list[str] = []
     characters = 0
     for text in texts:
-        chunk.append(text)
-        characters += len(text)
-        if len(chunk) == CHUNK_TEXTS or characters > CHUNK_CHARACTERS:
+        is_full = len(chunk) == CHUNK_TEXTS or characters + len(text) > CHUNK_CHARACTERS
+        if chunk and (is_full or max(len(text), len(chunk[-1])) > PART_CHARACTERS):
             yield chunk
             chunk, characters = [], 0
+        chunk.append(text)
+        characters += len(text)
     if chunk:
         yield chunk
 

@@ -19,14 +19,17 @@ class Pieces:
     ids: int32 [total]
     offsets: int64 [n + 1]; text i is ids[offsets[i]:offsets[i + 1]]
     lengths: int64 [n], pieces of each text before any cut, so that truncation can be counted
+    ends: bool [total], whether a sentence ends after a piece: texts that are too long are read in
+        windows; None: they are truncated
     """
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    ends: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of_ids(cls, texts: Iterable[Sequence[int]], *, limit: int) -> Pieces:
+    def of_ids(cls, texts: Iterable[Sequence[int] | NDArray[np.int32]], *, limit: int) -> Pieces:
         """The first `limit` ids of each text."""
         ids, lengths = [np.zeros(0, np.int32)], []
         for text in texts:
@@ -45,6 +48,7 @@ class Pieces:
             np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)]),
             offsets_of(np.concatenate([none, *(part.held for part in parts)])),
             np.concatenate([none, *(part.lengths for part in parts)]),
+            _concat_ends(parts),
         )
 
     def __len__(self) -> int:
@@ -59,12 +63,15 @@ class Pieces:
         """The texts at `rows` [m], in that order."""
         starts = self.offsets[:-1][rows]
         held = self.offsets[1:][rows] - starts
-        return Pieces(self.ids[spans(starts, held)], offsets_of(held), self.lengths[rows])
+        places = spans(starts, held)
+        ends = None if self.ends is None else self.ends[places]
+        return Pieces(self.ids[places], offsets_of(held), self.lengths[rows], ends)
 
     def first(self, count: int) -> Pieces:
         """The first `count` texts, not copied."""
         offsets = self.offsets[: count + 1]
-        return Pieces(self.ids[: offsets[-1]], offsets, self.lengths[:count])
+        ends = None if self.ends is None else self.ends[: offsets[-1]]
+        return Pieces(self.ids[: offsets[-1]], offsets, self.lengths[:count], ends)
 
     def repeat(self, count: int) -> Pieces:
         """All texts, `count` times."""
@@ -73,7 +80,9 @@ class Pieces:
     def keys(self) -> Iterator[bytes]:
         """One key per text; texts with the same pieces have the same key."""
         for start, end in pairwise(self.offsets.tolist()):
-            yield self.ids[start:end].tobytes()
+            key = self.ids[start:end].tobytes()
+            # Windows of the same pieces differ where sentences end elsewhere.
+            yield key if self.ends is None else key + self.ends[start:end].tobytes()
 
     def distinct(self) -> tuple[Rows, Rows]:
         """The first row of each distinct text [m], and for each text its place among them [n]."""
@@ -123,6 +132,13 @@ class Tokens:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each row, int64 [n]."""
         return self.offsets[1:] - self.offsets[:-1]
+
+
+def _concat_ends(parts: Sequence[Pieces]) -> NDArray[np.bool_] | None:
+    if all(part.ends is None for part in parts):
+        return None
+    marked = [np.zeros(len(p.ids), np.bool_) if p.ends is None else p.ends for p in parts]
+    return np.concatenate(marked)
 
 
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,8 +4,6 @@ is before training."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,16 +11,16 @@ from numpy.typing import NDArray
 
 from tercet.data.labels import Labels
 from tercet.data.table import TaskTable
+from tercet.evaluation.label_thresholds import choose_label_thresholds
 from tercet.evaluation.metrics import Values
 from tercet.evaluation.scoring import measured, metrics_of
-from tercet.files import write_json
+from tercet.evaluation.simple_scores import SimpleScores
 from tercet.infer.engine import Engine
 from tercet.specs import Floats, TaskSpec
 from tercet.specs.predictions import sigmoid, softmax
 from tercet.training.regression import fit_classes, fit_grades
 from tercet.vectors import unit
 
-FILE = "baselines.json"
 FOLDS = 5
 MOST_ROWS, LEAST_ROWS = 2000, 300
 WORK = 4e10
@@ -30,39 +28,6 @@ WORK = 4e10
 SEED = 11711
 
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleScores:
-    """The scores of the simplest models in a task's main metric.
-
-    majority: of the most frequent class; None for grades, which have none
-    linear: of a linear model on the untouched encoder; None where it was not measured
-    rows: how many it was fitted on
-    method: what it was measured on: `dev`, or `5-fold cross-validation`
-    """
-
-    metric: str
-    majority: float | None
-    linear: float | None
-    rows: int
-    method: str
-
-    def to_json(self) -> dict[str, Any]:
-        values = {"majority": self.majority, "linear": self.linear}
-        known = {name: value for name, value in values.items() if value is not None}
-        return {"metric": self.metric, **known, "rows": self.rows, "method": self.method}
-
-    def sentence(self, task: str) -> str:
-        parts = [] if self.majority is None else [f"most frequent class {self.majority:.3f}"]
-        parts += [] if self.linear is None else [f"linear model on the encoder {self.linear:.3f}"]
-        return f"{task}: simple baselines by {self.metric}: {', '.join(parts)} ({self.method})."
-
-
-def write_baselines(folder: Path, baselines: Mapping[str, SimpleScores]) -> None:
-    """Write them to the file of a run folder that reports read."""
-    tasks = {name: scores.to_json() for name, scores in baselines.items()}
-    write_json(folder / FILE, {"tasks": tasks})
 
 
 def measure_baselines(
@@ -98,18 +63,23 @@ def _measure(
     train = train.take(_sample(len(train), most))
     inputs, blocks = linear_inputs(engine, task, train)
     assert train.labels is not None
-    if dev is not None and dev.labels is not None:
+    has_dev = dev is not None and dev.labels is not None
+    thresholds: list[float] | None = None
+    if task.multi_label or not has_dev:
+        unseen = _cross_validated(task, inputs, train.labels, blocks)
+    if task.multi_label:
+        # By the rule of models: on rows that it was not fitted to, never on dev.
+        thresholds = choose_label_thresholds(train.labels, sigmoid(unseen))
+    if dev is not None and has_dev:
         dev = dev.take(_sample(len(dev), most))
-        judged = cast(Labels, dev.labels)
+        judged, method = cast(Labels, dev.labels), "dev"
         outputs = _fit(task, inputs, train.labels, blocks)(linear_inputs(engine, task, dev)[0])
-        method = "dev"
     else:
-        judged, method = train.labels, f"{FOLDS}-fold cross-validation"
-        outputs = _cross_validated(task, inputs, train.labels, blocks)
+        judged, method, outputs = train.labels, f"{FOLDS}-fold cross-validation", unseen
     return SimpleScores(
         metric=task.chosen_metric,
         majority=majority_score(task, train.labels, judged),
-        linear=_score(task, judged, outputs),
+        linear=_score(task, judged, outputs, thresholds),
         rows=len(train),
         method=method,
     )
@@ -163,11 +133,13 @@ def _most_frequent(task: TaskSpec, labels: Labels) -> Floats:
     return np.asarray(counts == counts.max(), np.float32)[None]
 
 
-def _score(task: TaskSpec, labels: Labels, outputs: Floats) -> float | None:
+def _score(
+    task: TaskSpec, labels: Labels, outputs: Floats, thresholds: Sequence[float] | None = None
+) -> float | None:
     values: Floats = outputs
     if task.labels is not None:
         predicted = sigmoid(outputs) if task.multi_label else softmax(outputs)
-        values = measured(task, outputs, predicted)
+        values = measured(task, outputs, predicted, thresholds)
     else:
         values = outputs[:, 0]
     metrics: Values = metrics_of(task, labels, values)

@@ -51,7 +51,7 @@ def complete(recipe: Recipe) -> Recipe:
             )
         return recipe
     info = read_info(folder / INFO_FILE)
-    own = {"pooling": info.pooling, "max_tokens": info.max_tokens}
+    own = {"pooling": info.pooling, "max_tokens": info.max_tokens, "long": info.long}
     if recipe.onto is not None:
         _check_added(recipe, info, own)
     given = recipe.encoder.model_fields_set

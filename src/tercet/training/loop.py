@@ -29,7 +29,7 @@ from tercet.training.listener import Listener
 from tercet.training.losses import Losses
 from tercet.training.metrics_log import MetricsLog, StepRecord
 from tercet.training.pace import Pace
-from tercet.training.parts import choose_trainable, rate, set_modes
+from tercet.training.parts import choose_trainable, rate, scheduled_step, set_modes
 from tercet.training.plan import StagePlan, Subset
 from tercet.training.solve import solve_heads
 from tercet.training.update import Update
@@ -94,6 +94,10 @@ class StageScore:
     loss: float
 
 
+Limit = Callable[[int, int], int | None]
+"""A lower number of steps for a stage, where it takes too long, of the steps done and planned."""
+
+
 class Loop:
     """Trains a network through the stages of a recipe, from the start or a checkpoint."""
 
@@ -106,8 +110,14 @@ class Loop:
         checkpoints: KeepsWeights,
         listener: Listener,
         score: Callable[[StageSpec], StageScore] | None,
+        limit: Limit | None = None,
+        note_recipe: Callable[[Recipe], None] | None = None,
     ) -> None:
-        """`score` measures the network on the dev rows of a stage; None without dev."""
+        """`score` measures the network on the dev rows of a stage; None without dev.
+
+        limit: what may shorten a stage while it trains, in one process only
+        note_recipe: called with the recipe that says so
+        """
         self.recipe = recipe
         self.losses = losses
         self.network = losses.network
@@ -117,6 +127,8 @@ class Loop:
         self.listener = listener
         self.score = score
         self.position = Position()
+        self._limit = limit
+        self._note_recipe = note_recipe
 
     def run(self, start: Checkpoint | None) -> Position:
         """Train to the end; Ctrl-C saves a checkpoint and is then raised."""
@@ -162,7 +174,8 @@ class Loop:
             for task in plan.tasks:
                 fill_exemplars(self.losses, task, seed=self.recipe.seed)
         set_modes(self.network)
-        backward = Backward(self.recipe, stage, self.losses, short=len(plan) < SHORT)
+        planned = plan.planned
+        backward = Backward(self.recipe, stage, self.losses, short=planned < SHORT)
         update = Update(
             self.network, stage.optimiser, rows=backward.rows, after=backward.follow_weights
         )
@@ -175,7 +188,8 @@ class Loop:
         pace = Pace.on(self.world.device)
         while self.position.step < len(plan) and not self.position.ended:
             step = self.position.step
-            factor = rate(stage.optimiser, step=step, steps=len(plan))
+            place = scheduled_step(step, steps=planned, shortened=stage.shortened)
+            factor = rate(stage.optimiser, step=place, steps=planned)
             draws = plan.draws(step)
             losses, angles = backward(draws, step=self.position.total)
             norm = update(factor=factor, tasks=frozenset(draw.task for draw in draws))
@@ -198,6 +212,8 @@ class Loop:
             stop = flushing and self.world.any(interrupted())
             if scoring or saving or flushing:
                 self._log_steps()
+            if flushing:
+                stage = self._shortened(stage, plan)
             if scoring:
                 with average.applied() if average is not None else nullcontext():
                     dev = self._score(stage)
@@ -213,6 +229,20 @@ class Loop:
             if stop:
                 return True
         return False
+
+    def _shortened(self, stage: StageSpec, plan: StagePlan) -> StageSpec:
+        """The stage, with fewer steps if it would take too long."""
+        done = self.position.step
+        if self._limit is None or done == len(plan) or self.position.ended:
+            return stage
+        steps = self._limit(done, len(plan))
+        if steps is None or not done < steps < len(plan):
+            return stage
+        plan.shorten(steps)
+        self.recipe = self.recipe.with_shortened(self.position.stage, step=done, steps=steps)
+        if self._note_recipe is not None:
+            self._note_recipe(self.recipe)
+        return self.recipe.stages[self.position.stage]
 
     def _solve_stage(self, stage: StageSpec) -> None:
         """Fit the last layers of heads, which counts as one step."""
@@ -249,6 +279,8 @@ class Loop:
         )
         for step, task in self.position.switches:
             plan.switch_to(task, step=step)
+        if stage.shortened:
+            plan.shorten(stage.shortened[-1][1])
         return plan
 
     def _subsets(self, names: Sequence[str]) -> dict[str, Subset]:

@@ -119,7 +119,21 @@ def set_rate(optimiser: torch.optim.Optimizer, factor: float) -> None:
             group["lr"] = rate
 
 
-def rate(spec: OptimiserSpec, *, step: int, steps: int) -> float:
+def scheduled_step(step: int, *, steps: int, shortened: Sequence[tuple[int, int]] | None) -> float:
+    """Where in the learning rate's schedule of so many steps a step (from 0) of a stage is.
+
+    shortened: [step, steps] each; the rest of the schedule is compressed into the steps left
+    """
+    place, since, pace = 0.0, 0, 1.0
+    for after, end in shortened or ():
+        if after > step:
+            break
+        place, since = place + pace * (after - since), after
+        pace = (steps - place) / (end - after)
+    return place + pace * (step - since)
+
+
+def rate(spec: OptimiserSpec, *, step: float, steps: int) -> float:
     """The factor on the peak learning rate at a step (from 0) of a stage."""
     rise = round(spec.warmup * steps)
     if step < rise:

@@ -80,6 +80,8 @@ class StagePlan:
         span = Span(self._sizes, batches, epochs=epochs, steps=steps, seed=self._seed)
         present, self.steps_per_epoch = resolve(type(spec).implementation)(spec, span)
         self.visits = _visits(present)
+        self.planned = len(self.visits)
+        """Steps, before the stage was shortened."""
         self._permutation = lru_cache(maxsize=len(self.tasks))(self._new_permutation)
 
     def _pass_size(self, task: str) -> int:
@@ -106,6 +108,10 @@ class StagePlan:
         present = self.visits != ABSENT
         present[step:] = np.arange(len(self.tasks)) == task
         self.visits = _visits(present)
+
+    def shorten(self, steps: int) -> None:
+        """Leave out all steps after the first ones; those are as before."""
+        self.visits = self.visits[:steps]
 
     def _rows_of(self, index: int, visit: int) -> NDArray[np.int64]:
         size, rows = self._sizes[self.tasks[index]], self._rows[self.tasks[index]]

@@ -22,7 +22,7 @@ from tercet.network.network import Network
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
-from tercet.specs import EvaluationSpec, StageSpec
+from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.training.distributed import World
 from tercet.training.finished import Finished, build_onto
@@ -209,7 +209,7 @@ def _load_tables(
     listener: Listener,
 ) -> dict[str, TaskTable]:
     """The tables of all tasks that train, or of all that are scored."""
-    limit = recipe.encoder.max_tokens
+    limit, long = recipe.encoder.max_tokens, recipe.encoder.long
     names: set[str] = set()
     for stage in recipe.stages:
         scored = recipe.scored_tasks(recipe.evaluation_of(stage))
@@ -220,16 +220,26 @@ def _load_tables(
             listener.say(f"{name} has no dev rows and is not scored; `data.dev` names them.")
         elif name in names:
             table = load_table(
-                task, split, data, tokenizer, limit=limit, read=partial(read, name, split)
+                task,
+                split,
+                data,
+                tokenizer,
+                limit=limit,
+                long=long,
+                read=partial(read, name, split),
             )
-            listener.say(_describe_table(name, split, table, limit=limit))
+            listener.say(_describe_table(name, split, table, recipe.encoder))
             tables[name] = table
     return tables
 
 
-def _describe_table(name: str, split: str, table: TaskTable, *, limit: int) -> str:
+def _describe_table(name: str, split: str, table: TaskTable, encoder: EncoderSpec) -> str:
+    limit = encoder.max_tokens
     cut = sum(int((column.lengths > limit).sum()) for column in table.columns)
     notes = [f"{name} {split}: {len(table):,} rows"]
-    notes += [f"{cut:,} texts are longer than {limit} tokens and are cut"] if cut else []
+    if cut:
+        windows = "read in windows" if split == "dev" else "read in windows, but for training steps"
+        how = "truncated" if encoder.long == "truncate" else windows
+        notes.append(f"{cut:,} texts are longer than {limit} tokens and are {how}")
     further = f" {describe_skipped(table.skipped)} {table.remark}"
     return f"{'; '.join(notes)}.{further.rstrip()}"

@@ -14,19 +14,20 @@ from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import with_scalings
 from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
+from tercet.evaluation.simple_scores import Baselines, read_baselines, write_baselines
 from tercet.evaluation.warnings import warnings_of
 from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
-from tercet.training.baselines import SimpleScores, measure_baselines, write_baselines
+from tercet.training.baselines import measure_baselines
 from tercet.training.checkpoint import Checkpoint, Checkpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
 from tercet.training.finished import complete
 from tercet.training.listener import Listener, Silent
-from tercet.training.loop import Loop, Position, StageScore
+from tercet.training.loop import Limit, Loop, Position, StageScore
 from tercet.training.metrics_log import MetricsLog
 from tercet.training.plan import Draw
 from tercet.training.preparation import Prepared, prepare, scored_tasks
@@ -51,7 +52,8 @@ def train_recipe(
     device: str | None = None,
     tensorboard: bool = False,
     listener: Listener,
-    baselines: Mapping[str, SimpleScores] | None = None,
+    baselines: Baselines | None = None,
+    limit: Limit | None = None,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
 
@@ -59,12 +61,21 @@ def train_recipe(
 
     baselines: the scores of the simplest models; default: they are measured
     changed_data: whether a run may resume with other data than it was started with
+    limit: what may shorten stages while they train; the run's recipe then says so
     """
     world = World.join(device)
     try:
         with world.all_or_none():
             recipe = with_found_labels(complete(recipe), data)
-        run = Run(recipe, data=data, out=out, world=world, listener=listener, baselines=baselines)
+        run = Run(
+            recipe,
+            data=data,
+            out=out,
+            world=world,
+            listener=listener,
+            baselines=baselines,
+            limit=limit,
+        )
         return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
     finally:
         world.leave()
@@ -81,10 +92,12 @@ class Run:
         out: Path,
         world: World,
         listener: Listener,
-        baselines: Mapping[str, SimpleScores] | None = None,
+        baselines: Baselines | None = None,
+        limit: Limit | None = None,
     ) -> None:
         self.recipe = recipe
         self._given_baselines = baselines
+        self._limit = limit
         self.data = data
         self.folder = RunFolder(out, recipe)
         self.world = world
@@ -136,6 +149,8 @@ class Run:
                 checkpoints=checkpoints,
                 listener=listener,
                 score=self._scorer(prepared),
+                limit=self._limit,
+                note_recipe=self._note_recipe,
             )
             position = loop.run(start)
         return self._finish(prepared, position)
@@ -159,9 +174,14 @@ class Run:
                 raise
             raise ReportedElsewhereError from error
 
+    def _note_recipe(self, recipe: Recipe) -> None:
+        """Keep the recipe that trains to the model that this run leaves."""
+        self.recipe = recipe
+        self.folder.write_recipe(recipe)
+
     def _note_baselines(self, prepared: Prepared) -> None:
         """Measure the simplest models on the encoder as it is now, unless an earlier call did."""
-        if self.folder.baselines() is not None:
+        if read_baselines(self.folder.path):
             return
         engine = prepared.engine(bf16=self.world.device.type == "cuda")
         baselines = self._given_baselines
@@ -228,6 +248,7 @@ class Run:
             encoder=spec.name,
             pooling=spec.pooling,
             max_tokens=spec.max_tokens,
+            long=spec.long,
             tasks={name: task.without_places() for name, task in self.recipe.tasks.items()},
             recipe=self.recipe.name,
             metrics=metrics,
@@ -264,7 +285,7 @@ class Run:
     def _warnings(self, prepared: Prepared, info: ModelInfo) -> list[str]:
         """What is wrong with the model on dev, one sentence each."""
         engine = prepared.engine(bf16=self.world.device.type == "cuda")
-        baselines = self.folder.baselines() or {}
+        baselines = read_baselines(self.folder.path)
         found: list[str] = []
         for name, table in prepared.dev.items():
             task, known = self.recipe.tasks[name], baselines.get(name)
@@ -282,8 +303,8 @@ class Run:
             )
             found += warnings_of(
                 answers,
-                majority=known.majority if known is not None else None,
-                linear=known.linear if known is not None else None,
+                majority=None if known is None else known.majority,
+                linear=None if known is None else known.linear,
             )
         return found
 

@@ -13,8 +13,6 @@ from filelock import FileLock, Timeout
 from tercet.errors import ArgumentError
 from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
-from tercet.report.baselines import Baseline, read_baselines
-from tercet.training.baselines import FILE
 from tercet.training.metrics_log import open_metrics, read_metrics
 
 _RECIPE, _METRICS, _SUMMARY = "recipe.toml", "metrics.jsonl", "summary.json"
@@ -97,8 +95,12 @@ class RunFolder:
                     "same data, or `changed_data` to resume with these.",
                     "changed_data",
                 )
-        write_text(self.path / _RECIPE, self._recipe.to_toml())
+        self.write_recipe(self._recipe)
         write_json(stored, digests)
+
+    def write_recipe(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        write_text(self.path / _RECIPE, recipe.to_toml())
 
     def open_metrics(self, *, length: int, is_main: bool) -> BinaryIO:
         """metrics.jsonl cut to a length; nothing on other processes than the main one."""
@@ -115,10 +117,6 @@ class RunFolder:
     def summary(self) -> dict[str, Any]:
         """The summary of a finished run."""
         return read_json_object(self.path / _SUMMARY)
-
-    def baselines(self) -> dict[str, Baseline] | None:
-        """The scores of the simplest models by task; None before they are measured."""
-        return read_baselines(self.path) if (self.path / FILE).is_file() else None
 
     def finish(self, summary: dict[str, Any], *, kept_steps: Sequence[int]) -> None:
         """Write the summary, which marks the run as finished."""

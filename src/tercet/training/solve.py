@@ -61,18 +61,23 @@ def check_solvable(network: Network, tasks: Mapping[str, TaskSpec]) -> None:
 
 
 def _inputs(losses: Losses, name: str, mode: Mode, head: HasLastLayer, table: TaskTable) -> Floats:
-    """What the last layer of a head reads for all rows, float32 [n, k]."""
+    """What the last layer of a head reads for all rows, float32 [n, k].
+
+    Of rows that are read in windows it is averaged, which gives the average of their outputs.
+    """
     network = losses.network
     engine = Engine(network, losses.template, losses.max_tokens)
-    side, columns = network.side_of(name), table.columns
+    side, columns = network.side_of(name), table.columns[: 1 if mode == "single" else 2]
+    windows = engine.windows(columns) if mode != "bi" else None
+    columns = columns if windows is None else windows.columns
     if mode == "cross":
         vectors = [engine.joint_vectors(columns[0], columns[1], side=side)]
     else:
-        used = columns[: 1 if mode == "single" else 2]
-        vectors = [engine.vectors(column, side=side) for column in used]
+        vectors = [engine.vectors(column, side=side) for column in columns]
     with inference(network, bf16=False):
         tensors = [torch.from_numpy(part).to(network.device) for part in vectors]
-        return head.inputs(*tensors).float().cpu().numpy()
+        inputs = head.inputs(*tensors).float().cpu().numpy()
+    return inputs if windows is None else windows.average(inputs)
 
 
 def _fit(

@@ -42,6 +42,7 @@ class _Teacher:
         info, network = model.info, model.network
         weights.check_known(folder, fingerprint=fingerprint(network.encoder))
         reading = f"{model.tokenizer.fingerprint} {info.max_tokens} {info.lower_case}"
+        reading += "" if info.long == "truncate" else f" {info.long}"
         key = [reading, info.pooling, repr(network.encoder.config), hash_tensors(network)]
         return cls(folder, model, key)
 

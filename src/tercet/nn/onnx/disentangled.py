@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from tercet.nn.architectures.deberta import Comparison, DebertaConfig
 from tercet.nn.disentangled import Distances
 from tercet.nn.encoder import Encoder
 from tercet.nn.onnx.encoder import Floats, Shapes, Writer
-from tercet.nn.onnx.outliers import Outliers
+from tercet.nn.onnx.rounding import Rounding
 from tercet.specs import Pooling
 
 
@@ -22,9 +22,9 @@ class DisentangledWriter(Writer):
     config: DebertaConfig
 
     def __init__(
-        self, encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
+        self, encoder: Encoder, *, pooling: Pooling, roundings: Mapping[str, Rounding] | None
     ) -> None:
-        super().__init__(encoder, pooling=pooling, outliers=outliers)
+        super().__init__(encoder, pooling=pooling, roundings=roundings)
         distances = encoder.relations
         assert isinstance(distances, Distances)
         with torch.no_grad():

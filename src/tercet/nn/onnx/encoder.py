@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from tercet.errors import TercetError
 from tercet.nn.encoder import Encoder
 from tercet.nn.onnx.graph import MICROSOFT, Graph
-from tercet.nn.onnx.outliers import Outliers
+from tercet.nn.onnx.rounding import Rounding
 from tercet.specs import Pooling
 from tercet.specs.registry import resolve
 
@@ -20,11 +20,11 @@ Floats = NDArray[np.float32]
 
 
 def encoder_graph(
-    encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
+    encoder: Encoder, *, pooling: Pooling, roundings: Mapping[str, Rounding] | None
 ) -> ModelProto:
     """Token ids to vectors.
 
-    outliers: for int8, one per layer; None for fp32
+    roundings: for int8, of the linear layers by name; None for fp32
     Inputs: ids and, where the encoder has several token types, types, int64 [rows, length];
     lengths, int64 [rows]: how many tokens each row starts with, before its padding. Outputs:
     vectors [rows, width], as pooled, and embeddings [rows, width], of length 1.
@@ -34,7 +34,9 @@ def encoder_graph(
         raise TercetError(
             f"Encoders of the architecture `{config.model_type}` cannot be exported to ONNX yet."
         )
-    writer: Writer = resolve(config.architecture.onnx)(encoder, pooling=pooling, outliers=outliers)
+    writer: Writer = resolve(config.architecture.onnx)(
+        encoder, pooling=pooling, roundings=roundings
+    )
     return writer.model()
 
 
@@ -67,11 +69,11 @@ class Writer:
     """Writes the graph of an encoder with BERT's layers."""
 
     def __init__(
-        self, encoder: Encoder, *, pooling: Pooling, outliers: Sequence[Outliers] | None
+        self, encoder: Encoder, *, pooling: Pooling, roundings: Mapping[str, Rounding] | None
     ) -> None:
         self.config = encoder.config
         self.pooling = pooling
-        self.outliers = outliers
+        self.roundings = roundings
         self.state: dict[str, Floats] = {
             name: tensor.detach().float().cpu().numpy()
             for name, tensor in encoder.state_dict().items()
@@ -143,7 +145,7 @@ class Writer:
         """[total, width] -> [total, width]."""
         name = f"layers.{index}.attention"
         weight, bias = self._parameters(f"{name}.qkv")
-        projected = self._linears(hidden, np.split(weight, 3), np.split(bias, 3))
+        projected = self._linears(f"{name}.qkv", hidden, np.split(weight, 3), np.split(bias, 3))
         parts = [self.graph.add("Reshape", part, shapes.rows) for part in projected]
         mixed = self.attend(index, parts, shapes)
         return self._linear(f"{name}.output", self.graph.add("Reshape", mixed, shapes.flat))
@@ -159,27 +161,27 @@ class Writer:
         """[total, width] -> [total, width]."""
         name = f"layers.{index}.feed_forward"
         every = np.arange(self.config.feed_forward)
-        if self.outliers is None:
+        if self.roundings is None:
             return self._linear(f"{name}.contract", self.neurons(name, hidden, every))
         narrow, narrow_bias = self._parameters(f"{name}.contract")
-        outliers = self.outliers[index]
-        # The outliers come last: the 8-bit product reads zeros there, an fp32 product reads them.
-        order = np.append(np.setdiff1d(every, outliers.neurons), outliers.neurons)
-        usual = len(order) - len(outliers.neurons)
+        rounding = self.roundings[f"{name}.contract"]
+        # Those in fp32 come last: the 8-bit product reads zeros there, an fp32 product reads them.
+        order = np.append(np.setdiff1d(every, rounding.apart), rounding.apart)
+        usual = len(order) - len(rounding.apart)
         activated = self.neurons(name, hidden, order)
         narrow = narrow[:, order]
         weight = np.where(np.arange(len(order)) < usual, narrow, np.float32(0))
-        product = self._product(self._rounded(activated, outliers), weight, narrow_bias)
-        if not len(outliers.neurons):
+        product = self._product(self._rounded(activated, rounding), weight, narrow_bias)
+        if not len(rounding.apart):
             return product
         ends = map(self.graph.integers, (usual, len(order), 1))
-        outlying = self.graph.add("Slice", activated, *ends)
-        return self.graph.add("Gemm", outlying, self.graph.constant(narrow[:, usual:].T), product)
+        apart = self.graph.add("Slice", activated, *ends)
+        return self.graph.add("Gemm", apart, self.graph.constant(narrow[:, usual:].T), product)
 
     def neurons(self, name: str, hidden: str, order: NDArray[np.int64]) -> str:
         """The activated neurons of a feed-forward part in an order: [total, feed_forward]."""
         weight, bias = self._parameters(f"{name}.expand")
-        (expanded,) = self._linears(hidden, [weight[order]], [bias[order]])
+        (expanded,) = self._linears(f"{name}.expand", hidden, [weight[order]], [bias[order]])
         return self.graph.activation(self.config.activation, expanded)
 
     def _parameters(self, name: str) -> tuple[Floats, Floats]:
@@ -189,22 +191,26 @@ class Writer:
 
     def _linear(self, name: str, hidden: str) -> str:
         weight, bias = self._parameters(name)
-        (result,) = self._linears(hidden, [weight], [bias])
+        (result,) = self._linears(name, hidden, [weight], [bias])
         return result
 
-    def _linears(self, hidden: str, weights: list[Floats], biases: list[Floats]) -> list[str]:
-        """Linear layers on the same input; weights [outputs, inputs], biases [outputs] each."""
+    def _linears(
+        self, name: str, hidden: str, weights: list[Floats], biases: list[Floats]
+    ) -> list[str]:
+        """The parts of a linear layer; weights [outputs, inputs], biases [outputs] each."""
         layers = zip(weights, biases, strict=True)
-        if self.outliers is None:
+        if self.roundings is None or name not in self.roundings:
             return [self.graph.linear(weight, bias, hidden) for weight, bias in layers]
-        steps, scale, zero = self.graph.split("DynamicQuantizeLinear", hidden, count=3)
-        rounded = _Rounded(steps=steps, scale=scale, zero=zero)
-        return [self._product(rounded, weight, bias) for weight, bias in layers]
+        rounding = self.roundings[name]
+        rounded = self._rounded(hidden, rounding)
+        return [self._product(rounded, weight * rounding.divisors, bias) for weight, bias in layers]
 
-    def _rounded(self, hidden: str, outliers: Outliers) -> _Rounded:
+    def _rounded(self, hidden: str, rounding: Rounding) -> _Rounded:
         graph = self.graph
-        scale = graph.constant(np.array(outliers.step, np.float32))
-        zero = graph.constant(np.array(outliers.zero, np.uint8))
+        if (rounding.divisors != 1).any():
+            hidden = graph.add("Mul", hidden, graph.constant(1 / rounding.divisors))
+        scale = graph.constant(np.array(rounding.step, np.float32))
+        zero = graph.constant(np.array(rounding.zero, np.uint8))
         steps = graph.add("QuantizeLinear", hidden, scale, zero)
         return _Rounded(steps=steps, scale=scale, zero=zero)
 

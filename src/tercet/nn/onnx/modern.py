@@ -66,7 +66,7 @@ class ModernWriter(Writer):
         weight, bias = self._parameters(f"{name}.expand")
         halves = np.split(weight, 2), np.split(bias, 2)
         activated, gate = self._linears(
-            hidden, [half[order] for half in halves[0]], [half[order] for half in halves[1]]
+            f"{name}.expand", hidden, *([half[order] for half in part] for part in halves)
         )
         activated = self.graph.activation(self.config.activation, activated)
         return self.graph.add("Mul", activated, gate)

@@ -145,7 +145,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         "max_batch_tokens": limits.batch_tokens,
         "max_batch_requests": None,
         "max_client_batch_size": limits.inputs,
-        "auto_truncate": limits.long_inputs == "truncate",
+        "auto_truncate": limits.long_inputs != "refuse",
         "tokenization_workers": TOKENIZERS,
         "version": tercet.__version__,
         "tercet": {

@@ -92,7 +92,8 @@ async def search(request: Request) -> Response:
     pieces = await service.pieces(queries)
     vectors = await service.vectors(pieces, options)
     # The client cannot shorten the texts of the index.
-    search = Search(service, index, body, count, replace(options, truncate=True))
+    long = "truncate" if options.long == "refuse" else options.long
+    search = Search(service, index, body, count, replace(options, long=long))
     left = ANSWER_SHARE * service.limits.body
     parts: list[bytes] = []
     group = max(ROWS_AT_ONCE // count, 1)

@@ -63,6 +63,7 @@ class Answer(BaseModel):
     task: str
     mode: str
     truncated: int
+    windowed: int
 
 
 class Graded(Answer):
@@ -150,8 +151,9 @@ class TaskPredictions:
     values: Floats
 
     def answer(self, results: list[Any]) -> Response:
-        fields = {"task": self.task, "mode": self.mode, "truncated": self.counts.truncated}
-        return answer({**fields, "results": results})
+        fields = {"task": self.task, "mode": self.mode}
+        counts = {"truncated": self.counts.truncated, "windowed": self.counts.windowed}
+        return answer({**fields, **counts, "results": results})
 
 
 async def _predict(

@@ -1,0 +1,75 @@
+"""Candidates judged on dev rows: files of their own, or a share of the rows."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+
+from tercet.evaluation.scoring import best_mode
+from tercet.evaluation.simple_scores import read_baselines
+from tercet.fitting.budget import NO_TIME
+from tercet.fitting.deadline import Deadline
+from tercet.fitting.following import Joined, joined
+from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
+from tercet.fitting.work import Fitted, Work
+from tercet.model import load
+from tercet.training.run import RunResult
+
+
+def fit_by_dev(work: Work, settings: Settings, *, encoding: float | None = None) -> Fitted:
+    """Train the tuned candidate, and the linear one if that is better on dev.
+
+    encoding: seconds to encode all rows once; default: measured on a sample
+    """
+    if encoding is None:
+        encoding = _encoding_seconds(work, settings)
+    epochs = work.budget.epochs(settings, encoding, trainings=1)
+    chosen = replace(settings, epochs=round(epochs, 2))
+    if epochs == 0.0:
+        work.listener.say(NO_TIME)
+    what, steps = ("heads", 1) if epochs == 0.0 else ("tuning", tune_steps(chosen))
+    with joined(work.listener, what, steps=steps) as following:
+        if epochs == 0.0:
+            work.train(linear_recipe(chosen), None, following)
+        else:
+            deadline = Deadline(work.budget, chosen)
+            tuned = work.train(tuned_recipe(chosen), None, following, deadline=deadline)
+            _replace_if_worse(work, chosen, tuned, following)
+    return Fitted(read_baselines(work.folder))
+
+
+def _replace_if_worse(work: Work, settings: Settings, tuned: RunResult, following: Joined) -> None:
+    """Train the linear candidate instead, if the tuned one is below the linear baseline."""
+    baselines = read_baselines(work.folder)
+    recipe = linear_recipe(settings)
+    gains = []
+    for name, baseline in baselines.items():
+        metrics = tuned.dev[name][best_mode(recipe.tasks[name])]
+        gains.append((metrics[baseline.metric] or 0.0) - (baseline.linear or 0.0))
+    if np.mean(gains) >= 0.0:
+        return
+    work.listener.say(
+        "The tuned encoder is not better than a linear model on the encoder as it is: the "
+        "linear model is kept."
+    )
+    shutil.rmtree(work.folder)
+    work.train(recipe, baselines, following)
+
+
+def _encoding_seconds(work: Work, settings: Settings) -> float:
+    """How long it takes to encode all rows once, from a sample of them."""
+    model = load(settings.body, device=work.device)
+    if settings.encoder is not None:
+        reading = {key: settings.encoder[key] for key in ("max_tokens", "long")}
+        model.info = model.info.model_copy(update=reading)
+    sample, total = [], 0
+    for source in settings.sources:
+        examples = work.examples(linear_recipe(settings), source)
+        total += len(examples) * len(examples.texts)
+        sample += [text for column in examples.texts for text in column[:256]]
+    model.embed(sample[:16])
+    began = work.budget.spent
+    model.embed(sample)
+    return (work.budget.spent - began) * total / len(sample)

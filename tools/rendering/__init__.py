@@ -1,0 +1,1 @@
+"""How the pages of results/ are rendered from the records beside them."""
