@@ -281,14 +281,14 @@ def test_an_answer_that_is_not_read_in_time_is_dropped(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
-    server = serve(timeout=2.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
+    server = serve(timeout=3.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
     with socket.socket() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         peer.connect(("127.0.0.1", server.port))
         peer.settimeout(60)
         peer.sendall(request_bytes("/embed", {"inputs": ["a"] * 30_000}))
         answer = peer.recv(100)
-        time.sleep(2.5)
+        time.sleep(3.5)
         with contextlib.suppress(ConnectionResetError):
             while chunk := peer.recv(1_000_000):
                 answer += chunk
