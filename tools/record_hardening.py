@@ -3,7 +3,7 @@
     TERCET_FUZZ_RECORD=fuzz.jsonl TERCET_FUZZ=2500 TERCET_FUZZ_SEED=1 python -m pytest tests/fuzz
     python benchmarks/chaos.py --json chaos.json
     python benchmarks/serve.py compare --against CHECKOUT --json throughput.json
-    python tools/record_hardening.py --fuzz fuzz.jsonl --chaos chaos.json
+    python tools/record_hardening.py --fuzz fuzz.jsonl --chaos chaos.json --commit COMMIT
 
 Each option replaces its records in results/hardening.json; the others stay.
 """
@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tercet.files import read_json_object, write_json
-from tercet.training.environment import commit
 
-HARDENING = Path(__file__).resolve().parents[1] / "results" / "hardening.json"
+ROOT = Path(__file__).resolve().parents[1]
+HARDENING = ROOT / "results" / "hardening.json"
 APART = ("minutes", "attacks", "made with")
 """Figures of the chaos run that its table does not show."""
 
@@ -51,7 +50,6 @@ def fuzz_record(lines: Sequence[Mapping[str, Any]]) -> Record:
         "seeds": sorted({line["seed"] for line in lines}),
         "values": {"cases": f"{cases:,}", "faults": sum(line["faults"] for line in lines)},
         "encoder": "a BERT of 2 layers, 32 wide, with random weights and three heads",
-        **made(),
     }  # fmt: skip
 
 
@@ -65,23 +63,21 @@ def chaos_records(found: Mapping[str, Any]) -> dict[str, Record]:
         "columns": ["figure", "value"],
         "rows": rows,
         "minutes": found["minutes"],
-        **made(),
         **found["made with"],
     }
     attacks = [[kind, f"{count:,}"] for kind, count in found["attacks"].items()]
     return {"chaos": chaos, "attacks": {"columns": ["attack: answer", "times"], "rows": attacks}}
 
 
-def made() -> dict[str, str]:
-    machine = f"{os.cpu_count()} cores of a shared {platform.machine()} server"
-    return {"commit": commit(), "machine": machine}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name in ("fuzz", "chaos", "throughput"):
         parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--commit", required=True, help="of the checkout that was measured")
     arguments = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from records import cpu
+
     document = read_json_object(HARDENING) if HARDENING.is_file() else {"records": {}}
     records: dict[str, Record] = document["records"]
     if arguments.fuzz is not None:
@@ -90,7 +86,10 @@ def main() -> None:
     if arguments.chaos is not None:
         records |= chaos_records(read_json_object(arguments.chaos))
     if arguments.throughput is not None:
-        records["throughput"] = {**made(), **read_json_object(arguments.throughput)}
+        records["throughput"] = read_json_object(arguments.throughput)
+    for name in ("fuzz", "chaos", "throughput"):
+        if getattr(arguments, name) is not None:
+            records[name] |= {"commit": arguments.commit, "machine": cpu()}
     write_json(HARDENING, document)
 
 

@@ -248,8 +248,8 @@ def _values(
         return
     # Of two columns of one name the first counts, as for `list.index`.
     named = reversed(list(enumerate(column_names(path, reading), start=1)))
-    places = {name: number for number, name in named}
-    numbers = [places[source] for source in sources]
+    number_of = {name: number for number, name in named}
+    numbers = [number_of[source] for source in sources]
     for record in read_rows(path, numbers, reading):
         if record.problem is not None:
             raise TercetError(f"{path} {unit_of(path)} {record.line}: {record.problem}.")
