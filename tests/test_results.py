@@ -60,7 +60,7 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     from records import record
 
     monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", str(tmp_path / "a b")])
     monkeypatch.setenv("TERCET_COMMIT", "abc")
     monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
     record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
