@@ -35,12 +35,13 @@ from records import record
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.embed.schema import Identity, vectors_schema, write_index
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.staged import Staged, stage
 from tercet.evaluation.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index
+from tercet.search.lance_store import write_index
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300

@@ -1,6 +1,8 @@
 """The server under load, on loopback, with the load generator on the same machine.
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
+    python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
+    python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
@@ -22,6 +24,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import Counter
@@ -185,12 +188,13 @@ class Server:
 
 
 @contextmanager
-def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
+def serving(name: str, command: list[str], port: int, **variables: str) -> Iterator[Server]:
+    """variables: of the environment of the server"""
     process = subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"},
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"} | variables,
     )
     try:
         deadline = time.monotonic() + READY
@@ -224,9 +228,10 @@ def peers(venv: Path, model: Path, port: int) -> list[str]:
     return [str(venv / "bin" / "infinity_emb"), *command.split(), *named]
 
 
-def request(path: str, body: dict[str, object]) -> bytes:
+def request(path: str, body: dict[str, object], *, key: str = "none") -> bytes:
     content = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {key}\r\n"
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
@@ -280,6 +285,29 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
         encoder=f"{arguments.model}, fp32",
         data="the first questions of quora-dev's pairs",
     )
+
+
+def compare(model: Path, arguments: argparse.Namespace) -> None:
+    """Throughput of this checkout and of another, as ratios to offline `model.embed`, in turns."""
+    if arguments.against is None:
+        raise SystemExit("compare needs --against DIR, another checkout.")
+    texts = sentences(SENTENCES)
+    requests = embeddings(model, texts)
+    trees = {"before": arguments.against.resolve(), "now": Path(__file__).resolve().parents[1]}
+    rates: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        rates.setdefault("offline", []).append(offline(model, texts))
+        for (name, tree), workers in itertools.product(trees.items(), (1, 2)):
+            command = ours(model, arguments.port, workers=workers)
+            found = rates.setdefault(f"{name}, {workers} workers", [])
+            with serving(name, command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+                rate, load = run_load(server, requests, arguments.seconds)
+            print_load(f"{name}, {workers} workers", rate, load)
+            found.append(rate)
+    whole = statistics.fmean(rates["offline"])
+    for name, found in rates.items():
+        shown = ", ".join(f"{rate:.0f}" for rate in found)
+        print(f"{name}\t{shown} per s\tratio to offline {statistics.fmean(found) / whole:.2f}")
 
 
 def print_load(name: str, rate: float, load: Load) -> None:
@@ -353,6 +381,36 @@ async def overloaded(load: Load, server: Server, rate: float, seconds: float) ->
     await work
     assert set(health.statuses) == {200}, health.statuses
     return health.seconds
+
+
+def fairness(model: Path, arguments: argparse.Namespace) -> None:
+    """Two words from one client, while four connections of another send all that is allowed."""
+    word = "film "
+    large = request("/embed", {"inputs": [word * 120] * 2048}, key="mallory")
+    small = request("/embed", {"inputs": "two words"}, key="ada")
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        keys.write_text("ada\nmallory\n", "utf-8")
+        command = [*ours(model, arguments.port), "--keys-file", str(keys)]
+        with serving("tercet", command, arguments.port) as server:
+            alone = Load(server.port, [small])
+            asyncio.run(alone.run(1, seconds=min(5.0, arguments.seconds)))
+            print_load("two words, alone", alone.statuses[200] / 5, alone)
+            loads = {"maximal": Load(server.port, [large]), "two words": Load(server.port, [small])}
+            asyncio.run(beside(loads, arguments.seconds))
+            for name, load in loads.items():
+                print(f"{name}\t{counts(load)}\t{load.lost} lost")
+            print_load(
+                "two words",
+                loads["two words"].statuses[200] / arguments.seconds,
+                loads["two words"],
+            )
+
+
+async def beside(loads: dict[str, Load], seconds: float) -> None:
+    await asyncio.gather(
+        loads["maximal"].run(4, seconds=seconds), loads["two words"].run(1, seconds=seconds)
+    )
 
 
 def memory(model: Path, arguments: argparse.Namespace) -> None:
@@ -429,6 +487,8 @@ async def drained(
 
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
+    "compare": compare,
+    "fairness": fairness,
     "overload": overload,
     "memory": memory,
     "drain": drain,
@@ -440,6 +500,8 @@ def main() -> None:
     parser.add_argument("benchmark", choices=BENCHMARKS, nargs="?", default="throughput")
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
+    parser.add_argument("--against", type=Path, help="another checkout of this project")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--port", type=int, default=8765)

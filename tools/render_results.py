@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 
+from rendering.long_texts import encoders_parts, long_parts, memory_chart
 from rendering.pages import Parts, page_names, render_page
 from rendering.reproduction import render_reproduction
 
@@ -55,6 +56,13 @@ def base_parts(results: Path) -> Parts:
     return {"seeds": "\n".join(table)}
 
 
+def long_text_parts(results: Path) -> Parts:
+    """Tables of long texts; their chart is a file of its own."""
+    document = read_json_object(results / "long.json")
+    write_text(results / "long-memory.svg", memory_chart(document))
+    return long_parts(document)
+
+
 def contamination_parts(results: Path) -> Parts:
     """Tables of counts by evaluation set."""
     document = read_json_object(results / "contamination.json")
@@ -85,6 +93,8 @@ def render_fit(results: Path) -> None:
 MORE: Mapping[str, Callable[[Path], Parts]] = {
     "base": base_parts,
     "contamination": contamination_parts,
+    "encoders": lambda results: encoders_parts(read_json_object(results / "encoders.json")),
+    "long": long_text_parts,
 }
 """Parts of pages that are computed from their JSON file, or from other records."""
 
