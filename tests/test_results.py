@@ -76,7 +76,10 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     assert page == (
         "| what | s |\n|---|---|\n| ours | 1 |\n2.0x, abc, python benchmarks/pace.py 'a b', tiny\n"
     )
-    template.write_text("{first.seconds}")
+    template.write_text("{third}\n")
+    page = rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    assert page == "*Not measured yet.*\n"
+    template.write_text("In {first.seconds} s.")
     with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
         rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
     forget_tools()
