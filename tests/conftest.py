@@ -66,7 +66,17 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def encode_pairs() -> Callable[..., Any]:
-    """Tokens of joined pairs, by a tokenizer."""
+    """Tokens of joined pairs, by a tokenizer; tests are skipped where the reference, `tokenizers`,
+    cuts them differently."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    backend = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.enable_truncation(5)
+    if backend.encode("a a a a", "b b b b").ids != [0, 0, 1, 1, 1]:
+        pytest.skip(
+            "this version of tokenizers gives the odd piece of two equal texts to the first"
+        )
 
     def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], *, max_tokens: int) -> Any:
         sides = [
