@@ -39,8 +39,8 @@ def test_a_sentence_replaces_the_line_of_progress(
         report(100)
         text.say("ok")
     lines = capsys.readouterr().err.split("\r")
-    assert "ok\n" in lines
-    assert lines[lines.index("ok\n") - 1].strip() == ""
+    assert lines[-1] == "ok\nembedding: 100\n"
+    assert lines[-2].strip() == ""
 
 
 def test_time_left_is_what_the_rate_so_far_gives() -> None:
@@ -58,3 +58,11 @@ def test_progress_is_shown_where_somebody_watches(monkeypatch: pytest.MonkeyPatc
     assert isinstance(listener_of(None, progress=False), Silent)
     own = Silent()
     assert listener_of(own, progress=True) is own
+
+
+def test_a_sentence_without_progress_is_nothing_but_the_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A notebook keeps what is written, carriage returns too."""
+    progress.PlainText().say("Two rows are left out.")
+    assert capsys.readouterr().err == "Two rows are left out.\n"

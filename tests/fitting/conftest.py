@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import tercet
+from tercet.fitting import budget, deadline, planning
+from tercet.fitting import fit as fitting
 
 Fit = Callable[..., Any]
 
@@ -26,6 +28,10 @@ def fit(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Fit:
         given |= {"device": "cpu", "out": folder / f"run-{count}", **options}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TERCET_CACHE", str(folder / "cache"))
+            # Fewer steps than users get: the tiny encoder learns little in any number of them.
+            patch.setattr(fitting, "base_epochs", lambda _: 10.0)
+            for module in (planning, budget, deadline):
+                patch.setattr(module, "LEAST_STEPS", 20)
             return tercet.fit(*sources, **given)
 
     return run

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tercet.errors import ArgumentError, TercetError
 from tercet.fitting import by_folds, planning
 from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
+from tercet.fitting.choosing import Comparison
 from tercet.fitting.result import TaskScore
 from tercet.fitting.sources import Given, gather
 from tercet.model import Model
@@ -231,7 +233,8 @@ def test_the_folder_is_complete(several: tuple[Any, Hearing], tmp_path: Path) ->
     for name, score in result.scores.items():
         (measured,) = info.metrics[name].values()
         assert measured[score.metric] == pytest.approx(score.value)
-        assert score.metric in repr(result)
+        assert f"  {name}: {score.metric} {score.value:.3f} (linear model" in repr(result)
+        assert repr(score).endswith(f"{score.interval[1]:.3f}, 60 rows>")
     assert repr(result).startswith(f"FitResult in {result.folder}")
     assert result.warnings == summary["warnings"]
     assert result.evaluation.suites["tasks"].method == summary["method"]
@@ -341,13 +344,23 @@ def test_files_of_one_name_beside_a_table_stay_apart(fit: Fit, tmp_path: Path) -
         write(tmp_path / name / "rows.csv", rows)
     plain, packed = tmp_path / "a" / "rows.csv", tmp_path / "b" / "rows.csv.gz"
     packed.write_bytes(gzip.compress((tmp_path / "b" / "rows.csv").read_bytes()))
-    files = [plain, packed]
-    result = fit(*files, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
+    result = fit(plain, packed, task=["team", "same"], tags=tag_rows(24), minutes=SHORT)
     assert {path.name for path in result.data.iterdir()} == {
         "team.csv", "same.csv.gz", "tags.parquet"
     }  # fmt: skip
     assert result.recipe.tasks["team"].labels == list(TEAMS)
     assert result.recipe.tasks["same"].labels == ["no", "yes"]
+
+
+def test_files_of_one_name_are_shown_with_folder_and_task(tmp_path: Path) -> None:
+    files = []
+    for name in ("a/rows.csv", "b/rows.csv", "mail.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        files.append(write(tmp_path / name, team_rows(12)))
+    sources = gather(files, {}, task=None, dev=None, given=Given(), folder=tmp_path)
+    assert [fitting._shown(source, sources) for source in sources] == [
+        "a/rows.csv (task rows)", "b/rows.csv (task rows-2)", "mail.csv"
+    ]  # fmt: skip
 
 
 def test_what_a_user_says_is_not_guessed(fit: Fit) -> None:
@@ -464,8 +477,32 @@ def test_tuning_that_makes_it_worse_is_not_kept(
     assert "tuning" in listener.works
     assert any("linear model is kept" in sentence for sentence in listener.said)
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
+    assert (by_folds.AGAIN in listener.said) == (judge == "folds")
     assert result.scores["team"].value >= result.scores["team"].linear - 0.12
     assert result.scores["team"].value > 0.5
+
+
+@pytest.mark.parametrize("worse", [1, 2])
+def test_rows_are_dealt_out_again_where_tuning_is_worse(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, worse: int
+) -> None:
+    """What the first folds say against tuning must not be chance; later ones may overrule it."""
+    gains = [-0.3] * worse + [0.3] * (by_folds.SPLITS - worse)
+    left = iter(gains)
+
+    class Staged(Comparison):
+        @cached_property
+        def gain(self) -> float:  # type: ignore[override]
+            return next(left)
+
+    monkeypatch.setattr(by_folds, "Comparison", Staged)
+    listener = Hearing()
+    result = fit(team=team_rows(60), listener=listener)
+    assert by_folds.AGAIN in listener.said
+    assert next(left, None) is None  # all splits were judged
+    kept = "tuned encoder" if worse == 1 else "linear model"
+    assert f"The {kept} is kept and trained on all rows." in listener.said
+    assert ("tune" in {stage.name for stage in result.recipe.stages}) == (worse == 1)
 
 
 def test_a_task_that_others_hurt_is_warned_about(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,6 +557,8 @@ def test_the_time_that_is_planned_covers_the_shortest_stage() -> None:
         (team_rows(12), {"encoder": "x", "onto": "y"}, r"leave out `encoder`"),
         (team_rows(12), {"onto": "no-such-run"}, "no-such-run"),
         (team_rows(12), {"task": "two words"}, "two words"),
+        ([{**row, "text": "it is always the same"} for row in team_rows(12)], {},
+         "all rows have the same text or the same group"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_is_written(
@@ -535,6 +574,18 @@ def test_a_folder_that_holds_files_is_refused(fit: Fit, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="already holds files"):
         fit(team=team_rows(12), out=tmp_path)
     assert (tmp_path / "mine.txt").read_text("utf-8") == "mine"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
+    fit: Fit, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine", "utf-8")
+    listener = Hearing()
+    for out, why in (("file", "is a file"), ("file/run", r"cannot be written \(Not a directory\)")):
+        with pytest.raises(ArgumentError, match=why):
+            fit(team=team_rows(12), out=tmp_path / out, listener=listener)
+    assert listener.works == []
+    assert (tmp_path / "file").read_text("utf-8") == "mine"
 
 
 def test_temporary_tables_are_removed(fit: Fit, tmp_path: Path, monkeypatch: Any) -> None:
@@ -555,3 +606,23 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert digests(after.model, ["team"]) == digests(before.model, ["team"])
     assert after.model.info.metrics["team"] == before.model.info.metrics["team"]
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
+
+
+def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
+    """What tells the classes comes after what the encoder reads at once."""
+    before = "the plot is long and the cast is fine . " * 4
+    rows = [{**row, "text": before + row["text"]} for row in team_rows(120)]
+    listener = Hearing()
+    result = fit(team=rows, minutes=SHORT, listener=listener)
+    assert "100% of the texts are longer than 64 tokens: they are read whole" in " ".join(
+        listener.said
+    )
+    assert (result.recipe.encoder.long, result.model.info.long) == ("windows", "windows")
+    cut = fit(team=rows, minutes=SHORT, long="truncate")
+    assert (cut.recipe.encoder.long, cut.model.info.long) == ("truncate", "truncate")
+    assert result.scores["team"].value > cut.scores["team"].value + 0.15
+    predicted = [each.name for each in result.model.predict("team", [row["text"] for row in rows])]
+    right = [name == row["team"] for name, row in zip(predicted, rows, strict=True)]
+    assert np.mean(right) > 0.6
+    with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
+        fit(other=rows, onto=result.folder, long="truncate")

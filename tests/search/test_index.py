@@ -71,6 +71,15 @@ def test_what_an_index_tells_of_itself(built: Index, model: Model, tmp_path: Pat
     assert not staged.work_folder(tmp_path / "index").exists()
 
 
+@pytest.mark.parametrize("column", ["id", "text", "vector"])
+def test_an_index_without_one_of_its_columns_is_told(
+    built: Index, tmp_path: Path, column: str
+) -> None:
+    lance.dataset(tmp_path / "index").drop_columns([column])
+    with pytest.raises(TercetError, match="lacks a column of an index"):
+        Index.open(tmp_path / "index", built.model)
+
+
 def test_a_condition_holds_for_all_hits(built: Index, model: Model) -> None:
     (hits,) = built.search(TEXTS[7], top=5, where="price >= 100 and price < 103")
     assert sorted(hit.id for hit in hits) == ["r100", "r101", "r102"]

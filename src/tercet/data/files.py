@@ -41,7 +41,9 @@ class MissingFileError(TercetError):
 
     def __init__(self, file: str | Path, looked: Sequence[Path]) -> None:
         self.file = str(file)
-        places = dict.fromkeys(str((folder / file).parent) for folder in looked)
+        parents = ((folder / file).parent for folder in looked)
+        here = "the current folder"
+        places = dict.fromkeys(here if parent == Path() else str(parent) for parent in parents)
         super().__init__(
             f"{file}: no such file, plain or with .gz, .xz or .zst; looked in "
             f"{' and '.join(places)}."

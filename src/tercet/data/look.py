@@ -67,12 +67,15 @@ class Look:
     def is_pair(self) -> bool:
         return len(self.texts) == 2
 
-    def sentences(self) -> list[str]:
-        """What was understood, for a person."""
+    def sentences(self, *, name: str | None = None) -> list[str]:
+        """What was understood, for a person.
+
+        name: of the file; default: without its folder
+        """
         columns = " and ".join(f"`{column}`" for column in self.texts)
         what = "pairs of texts" if self.is_pair else "texts"
         found = [
-            f"{self.path.name}: {self.rows:,} {what} in {columns}, {self._labels()} in "
+            f"{name or self.path.name}: {self.rows:,} {what} in {columns}, {self._labels()} in "
             f"`{self.label}`."
         ]
         notes = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from tercet.data.examples import Examples
 from tercet.data.labels import Labels
 from tercet.data.split import fold_numbers
+from tercet.errors import ArgumentError
 from tercet.evaluation.answers import Answers
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import fit_decisions
@@ -103,6 +105,14 @@ class Folds:
             )
             for name, each in examples.items()
         }
+        for name, numbers in self._numbers.items():
+            if len(np.unique(numbers)) < 2:
+                raise ArgumentError(
+                    f"{examples[name].files[0]}: all rows have the same text or the same group, so "
+                    "that none can be kept from training to measure on; add other rows, or give "
+                    "rows to measure on with `dev`.",
+                    "dev",
+                )
 
     def judge(self, trial: Trial, following: Joined, *, limit: Limit | None = None) -> Judged:
         """What a recipe gives for every row."""
@@ -126,14 +136,41 @@ class Folds:
         return np.flatnonzero((numbers == fold) == held_out)
 
 
-def prefers(tuned: Judged, linear: Judged) -> bool:
-    """Whether the tuned candidate is likely to be better, by the rows and by what is usual."""
-    gains, variances = [], []
-    for name in tuned.tasks:
-        differences = tuned.right(name) - linear.right(name)
-        gains.append(tuned.score(name) - linear.score(name))
-        variances.append(float(differences.var()) / len(differences))
-    gain, variance = float(np.mean(gains)), float(np.sum(variances)) / len(gains) ** 2
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both candidates on the same folds."""
+
+    tuned: Judged
+    linear: Judged
+
+    @property
+    def gain(self) -> float:
+        """By how much the tuned candidate is better, mean over the tasks."""
+        return float(
+            np.mean([self.tuned.score(n) - self.linear.score(n) for n in self.tuned.tasks])
+        )
+
+    def differences(self, name: str) -> NDArray[np.float64]:
+        """By how much each row of a task is more right [n]."""
+        return self.tuned.right(name) - self.linear.right(name)
+
+
+def prefers_tuned(comparisons: Sequence[Comparison]) -> bool:
+    """Whether the tuned candidate is likely to be better, by the rows and by what is usual.
+
+    comparisons: on the same rows, each with other folds
+    """
+    tasks = comparisons[0].tuned.tasks
+    variance = 0.0
+    for name in tasks:
+        differences = np.mean([each.differences(name) for each in comparisons], axis=0)
+        variance += float(differences.var()) / len(differences) / len(tasks) ** 2
+    gain = fmean(each.gain for each in comparisons)
     if variance == 0.0:
         return gain >= 0.0
     return gain / variance + PRIOR_GAIN / PRIOR_SPREAD**2 > 0.0
+
+
+def typical(comparisons: Sequence[Comparison]) -> Comparison:
+    """The comparison whose gain is the median."""
+    return sorted(comparisons, key=lambda each: each.gain)[len(comparisons) // 2]

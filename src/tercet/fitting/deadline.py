@@ -6,15 +6,18 @@ import math
 
 from tercet.fitting.budget import TRAINING, USED, Budget
 from tercet.fitting.following import Joined
-from tercet.fitting.planning import Settings
+from tercet.fitting.planning import LEAST_STEPS, Settings
 
 FIRST = 5
 """Steps before anything is said about the others."""
 RECENT = 10
 AFTER = 2.0
 """How often all rows are encoded after tuning: to fit heads, to calibrate and to measure."""
-LEAST = 5
-"""Steps that a training still has after it was shortened: the learning rate falls in them."""
+LEAST, SHARE = 5, 0.25
+"""Of the steps of a training that is shortened, those in which the learning rate then falls: at
+least a few, or this share."""
+FALLBACKS = (1.0, 0.5, 0.25)
+"""Shares of the epochs with which one part of the rows may still judge."""
 
 
 class OutOfTimeError(Exception):
@@ -30,12 +33,17 @@ class OutOfTimeError(Exception):
 class Deadline:
     """Watches the steps of one or more trainings.
 
-    Nothing depends on time as long as all steps end within it.
+    It acts at the last moment: a machine that is slow for a while does no harm, and nothing depends
+    on time as long as all steps end within it.
     """
 
     def __init__(self, budget: Budget, settings: Settings) -> None:
         self._budget = budget
         self._batches = settings.batches
+        shorter = [share * settings.epochs * settings.batches for share in FALLBACKS]
+        self._fallbacks = [*(max(LEAST_STEPS, each) + FIRST for each in shorter), self._steps_after]
+        """Steps' time that other ways to end need, the best first; the last is the linear model."""
+        self._fitted = [False] * len(self._fallbacks)
         self._before = self._planned = self._current = 0
         self._points: list[tuple[int, float]] = []
         """Steps of all trainings, and the time at which they were done."""
@@ -49,28 +57,29 @@ class Deadline:
         return self._before + done
 
     def is_missed(self, steps_left: int) -> bool:
-        """Whether so many steps, and what comes after them, take too long at the pace so far."""
+        """Whether so many steps, and what comes after them, take too long: at the pace of all steps
+        so far, and at that of the last ones."""
         if self._points[-1][0] - self._points[0][0] < FIRST:
             return False
-        seconds = self._seconds_per_step(self._points[0]) * (steps_left + self._steps_after)
+        seconds = min(self._paces) * (steps_left + self._steps_after)
         return self._budget.spent + seconds > self._budget.seconds
 
     def possible_steps(self) -> int:
-        """How many more steps fit into the time, with some to spare; at least a few."""
+        """How many more steps fit into the time, with some to spare."""
         seconds = USED * (self._budget.seconds - self._budget.spent)
-        return max(LEAST, math.floor(seconds / self._slower - self._steps_after))
+        return math.floor(seconds / max(self._paces) - self._steps_after)
 
     @property
     def encoding(self) -> float:
         """Seconds to encode all rows once."""
-        return self._slower * self._batches / TRAINING
+        return max(self._paces) * self._batches / TRAINING
 
     @property
-    def _slower(self) -> float:
-        """Seconds per step, of all steps or of the last ones: whichever is more."""
+    def _paces(self) -> tuple[float, float]:
+        """Seconds per step, of all steps and of the last ones."""
         last = self._points[-1][0]
         recent = next(point for point in reversed(self._points) if self._is_before(point, last))
-        return max(self._seconds_per_step(self._points[0]), self._seconds_per_step(recent))
+        return self._seconds_per_step(self._points[0]), self._seconds_per_step(recent)
 
     def _is_before(self, point: tuple[int, float], last: int) -> bool:
         return point[0] <= last - RECENT or point == self._points[0]
@@ -85,16 +94,23 @@ class Deadline:
         return (when - since[1]) / max(1, steps - since[0])
 
     def check(self, done: int, planned: int, *, total: int) -> None:
-        """Raise if all trainings, of so many steps in total, do not end in time."""
-        if self.is_missed(total - self.note(done, planned)):
+        """Raise if all trainings, of so many steps in total, do not end in time, once there is just
+        time for another way to end."""
+        is_missed = self.is_missed(total - self.note(done, planned))
+        before, pace = self._fitted, max(self._paces)
+        self._fitted = [pace * steps <= self._budget.left for steps in self._fallbacks]
+        is_lost = any(was and not is_ for was, is_ in zip(before, self._fitted, strict=True))
+        if is_missed and (is_lost or not self._fitted[-1]):
             raise OutOfTimeError(self.encoding)
 
     def shorten(self, done: int, planned: int, *, following: Joined) -> int | None:
-        """A lower number of steps for a training that does not end in time."""
+        """A lower number of steps for a training that does not end in time, once there is just time
+        for the learning rate to fall."""
         self.note(done, planned)
-        if not self.is_missed(planned - done):
+        last = max(LEAST, math.floor(SHARE * planned))
+        if not self.is_missed(planned - done) or self.possible_steps() > last:
             return None
-        steps = done + self.possible_steps()
+        steps = done + max(LEAST, self.possible_steps())
         if steps >= planned:
             return None
         following.shorten(planned - steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,9 @@ def fit(
             listener=listener_of(listener, progress=progress),
             budget=budget,
         )
-        _check_folder(work.folder)
+        _make_folder(work.folder)
         for source in inputs.sources:
-            for sentence in source.look.sentences():
+            for sentence in source.look.sentences(name=_shown(source, inputs.sources)):
                 work.listener.say(sentence)
         body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
         try:
@@ -108,9 +109,28 @@ def fit(
             raise
 
 
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+def _shown(source: Source, sources: Sequence[Source]) -> str:
+    """The name of a file, with its folder and its task where others are called the same."""
+    same = [other for other in sources if other.path.name == source.path.name]
+    if len(same) == 1:
+        return source.path.name
+    return f"{source.path.parent.name}/{source.path.name} (task {source.name})"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the run folder now, so that nothing is trained for one that cannot be written."""
+    if folder.is_dir() and any(folder.iterdir()):
         raise ArgumentError(f"{folder}: already holds files; use another `out`.", "out")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError as error:
+        raise ArgumentError(f"{folder}: is a file; `out` needs a folder.", "out") from error
+    except OSError as error:
+        raise ArgumentError(
+            f"{folder}: cannot be written ({error.strerror}); use another `out`.", "out"
+        ) from error
 
 
 def _settings(

@@ -41,6 +41,16 @@ class TaskScore:
             rows=len(answers.labels),
         )
 
+    def __str__(self) -> str:
+        value = "undefined" if self.value is None else f"{self.value:.3f}"
+        simple = [] if self.linear is None else [f"linear model {self.linear:.3f}"]
+        simple += [] if self.majority is None else [f"most frequent {self.majority:.3f}"]
+        return f"{self.metric} {value} ({', '.join(simple)})"
+
+    def __repr__(self) -> str:
+        interval = "" if self.interval is None else "{:.3f} to {:.3f}, ".format(*self.interval)
+        return f"<TaskScore: {self}, {interval}{self.rows:,} rows>"
+
     @property
     def is_hurt(self) -> bool:
         """Whether the linear model on the untouched encoder is better, beyond chance."""
@@ -83,9 +93,5 @@ class FitResult:
 
     def __repr__(self) -> str:
         lines = [f"FitResult in {self.folder}"]
-        for name, score in self.scores.items():
-            value = "undefined" if score.value is None else f"{score.value:.3f}"
-            simple = [] if score.linear is None else [f"linear model {score.linear:.3f}"]
-            simple += [] if score.majority is None else [f"most frequent {score.majority:.3f}"]
-            lines.append(f"  {name}: {score.metric} {value} ({', '.join(simple)})")
+        lines += [f"  {name}: {score}" for name, score in self.scores.items()]
         return "\n".join([*lines, *(f"  Warning: {warning}" for warning in self.warnings)])

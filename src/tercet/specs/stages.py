@@ -103,7 +103,7 @@ class StageSpec(Spec):
         return self
 
     def _check_shortened(self) -> None:
-        if self.shortened is None:
+        if not self.shortened:
             return
         if self.solve:
             raise ValueError("`solve` has no steps that could be `shortened`")

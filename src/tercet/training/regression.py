@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,11 @@ def _logistic(inputs: Floats, labels: Labels, weights: NDArray[Any] | None) -> A
     from sklearn.linear_model import LogisticRegression
 
     by_class = None if weights is None else dict(enumerate(np.asarray(weights, float).tolist()))
-    return LogisticRegression(C=STRENGTH, max_iter=STEPS, class_weight=by_class).fit(inputs, labels)
+    with warnings.catch_warnings():
+        # With few rows per class; `fit` says so in its own words.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        model = LogisticRegression(C=STRENGTH, max_iter=STEPS, class_weight=by_class)
+        return model.fit(inputs, labels)
 
 
 def _of(weights: NDArray[Any] | None, classes: NDArray[Any]) -> NDArray[Any] | None:
