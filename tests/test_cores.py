@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.cores import THREADS, WAITING, share, shared_environment, threads
+from tercet.cores import THREADS, share, shared_environment, threads
 
 
 @pytest.fixture(autouse=True)
@@ -47,26 +45,3 @@ def test_what_the_user_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_number_all_cores_are_taken(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(THREADS, said)
     assert threads() == 8
-
-
-@pytest.mark.parametrize("command", ["train", "fit", "reproduce"])
-def test_commands_that_train_set_how_threads_wait_before_torch_is_imported(command: str) -> None:
-    program = f"""
-import os, sys
-from tercet import cores
-from tercet.cli.app import load_command
-command = load_command({command!r})
-module = sys.modules["tercet.cli.{command}"]
-def observe():
-    cores.sleep_while_waiting()
-    print("torch" in sys.modules, os.environ[cores.WAITING])
-    sys.exit(0)
-module.sleep_while_waiting = observe
-command.main(["bertology/baseline"])
-"""
-    for setting, expected in (({}, "False PASSIVE"), ({WAITING: "ACTIVE"}, "False ACTIVE")):
-        environment = {key: value for key, value in os.environ.items() if key != WAITING} | setting
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, env=environment
-        )
-        assert done.stdout.strip() == expected, done.stderr

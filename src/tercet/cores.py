@@ -6,8 +6,6 @@ import os
 
 THREADS = "OMP_NUM_THREADS"
 """The environment variable from which torch reads its number of threads on import."""
-WAITING = "OMP_WAIT_POLICY"
-"""The one from which it reads what threads do while they wait."""
 
 
 def threads() -> int:
@@ -30,15 +28,6 @@ def shared_environment(processes: int) -> dict[str, str]:
     if processes == 1:
         return dict(os.environ)
     return {THREADS: str(share(processes))} | os.environ
-
-
-def sleep_while_waiting() -> None:
-    """Let threads of torch sleep, not spin, while they wait for each other; call before its import.
-
-    Beside other work a thread often has no core for a while. One that spins until it is back keeps
-    the core that the other could use. The user's own setting wins.
-    """
-    os.environ.setdefault(WAITING, "PASSIVE")
 
 
 def _cores() -> int:

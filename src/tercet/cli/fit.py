@@ -10,7 +10,6 @@ import typer
 
 from tercet.cli.console import print_message, print_table
 from tercet.cli.train import terminal_listener
-from tercet.cores import sleep_while_waiting
 from tercet.errors import TercetError
 
 OF_ALL = "For one of several files: TASK=COLUMN."
@@ -96,7 +95,6 @@ def fit(
 
     Example: tercet fit tickets.csv questions.csv --minutes 10 --out runs/mine
     """
-    sleep_while_waiting()
     from tercet.fitting.fit import fit as fit_files
     from tercet.fitting.sources import names_of
 

@@ -9,7 +9,6 @@ import typer
 
 from tercet.cli.console import print_message
 from tercet.cli.options import PluginOption
-from tercet.cores import sleep_while_waiting
 from tercet.errors import TercetError
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ def reproduce(
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """
-    sleep_while_waiting()
     from tercet.reproduce.facts import facts_of
     from tercet.reproduce.figure import draw
     from tercet.reproduce.runs import choose, run_all, with_earlier

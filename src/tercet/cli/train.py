@@ -9,7 +9,6 @@ import typer
 
 from tercet.cli.console import print_message, progress
 from tercet.cli.options import PluginOption
-from tercet.cores import sleep_while_waiting
 
 if TYPE_CHECKING:
     from tercet.training.listener import Listener
@@ -53,7 +52,6 @@ def train(
 
     chosen = Recipe.load(recipe, overrides or [])
     folder = out or Path("runs") / chosen.name
-    sleep_while_waiting()
 
     from tercet.training.run import train_recipe
 
