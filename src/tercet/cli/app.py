@@ -31,7 +31,7 @@ COMMANDS = {
     "reproduce": "Run the reports' experiments and compare the results with the published ones.",
     "weights": "Fetch the weights of an encoder, or list the known ones.",
     "data": "Check data files before training on them.",
-    "bench": "List the benchmarks, or run one against its peer.",
+    "bench": "Measure how fast this machine embeds, or run a benchmark of the repository.",
 }
 ERROR, INTERRUPTED = 2, 130
 
