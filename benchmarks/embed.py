@@ -34,6 +34,7 @@ MATMUL_SECONDS = 2.0
 PEER, PEER_INT8 = "sentence-transformers", "sentence-transformers ONNX int8"
 OURS, OURS_ONNX, OURS_INT8 = "tercet", "tercet onnx", "tercet onnx-int8"
 ONCE = ", repeated sentences encoded once"
+PACKAGES = ("torch", "onnxruntime", "sentence-transformers", "transformers", "tokenizers")
 
 
 def sentences(count: int = 2_000) -> list[str]:
@@ -204,6 +205,8 @@ def measure(
 
 
 def main() -> None:
+    from records import record
+
     from tercet.weights import resolve
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -228,13 +231,20 @@ def main() -> None:
         vectors, products = measure(libraries, texts, out)
         work = operations(folder, texts)
         qualities = {name: spearman(source) for name, source in ours.items()}
-    print(versions_in(sys.executable))
-    if arguments.peer is not None:
-        print(f"the peer's own environment: {versions_in(python)}")
-    report(libraries, vectors, texts, products=products, work=work)
-    for name, quality in qualities.items():
-        if quality is not None:
-            print(f"Spearman on sts-dev, {name}: {100 * quality:.2f}")
+    columns, rows, values = report(libraries, vectors, texts, products=products, work=work)
+    for name, key in zip(qualities, ("spearman", "spearman onnx", "spearman int8"), strict=True):
+        if (quality := qualities[name]) is not None:
+            values[key] = f"{100 * quality:.2f}"
+    record(
+        "embed",
+        columns=columns,
+        rows=rows,
+        values=values,
+        packages=PACKAGES,
+        encoder=arguments.encoder,
+        data=f"first sentences of {len(texts):,} quora-dev pairs",
+        **({"peer versions": versions_in(python)} if arguments.peer is not None else {}),
+    )
 
 
 def report(
@@ -244,40 +254,37 @@ def report(
     *,
     products: list[float],
     work: float,
-) -> None:
-    distinct = len(set(texts))
-    print(
-        f"{len(texts)} sentences, {distinct} of them distinct, {os.cpu_count()} cores, "
-        f"{RUNS} interleaved runs"
-    )
-    print("| library | sentences/s | ratio to the first | mean cosine | lowest cosine |")
-    print("|---|---|---|---|---|")
+) -> tuple[list[str], list[list[str]], dict[str, str]]:
+    """The table of all libraries, and single figures: columns, rows and values of a record."""
     rates = {
         name: len(texts) / statistics.median(library.seconds) for name, library in libraries.items()
     }
+    rows = []
     for name, rate in rates.items():
         cosines = (vectors[name] * vectors[PEER]).sum(axis=1)
-        print(
-            f"| {name} | {rate:.0f} | {rate / rates[PEER]:.2f} | {cosines.mean():.5f} | "
-            f"{cosines.min():.5f} |"
-        )
-    if PEER_INT8 in rates:
-        print(f"ratio of int8 to int8: {rates[OURS_INT8] / rates[PEER_INT8]:.2f}")
+        cells = [f"{rate:.0f}", f"{rate / rates[PEER]:.2f}"]
+        rows.append([name, *cells, f"{cosines.mean():.5f}", f"{cosines.min():.5f}"])
     ceiling = statistics.median(products)
-    print(
-        f"This machine's own fp32 matrix product: {ceiling / 1e9:.0f} GFLOP/s, the median of "
-        f"{len(products)} between the runs ({min(products) / 1e9:.0f} to {max(products) / 1e9:.0f})"
-    )
-    for name in (OURS, OURS_ONNX):
+    values = {
+        "sentences": str(len(texts)),
+        "distinct": str(len(set(texts))),
+        "runs": str(RUNS),
+        # A machine's own fp32 matrix product, measured between the runs.
+        "matrix product": f"{ceiling / 1e9:.0f} GFLOP/s",
+        "matrix products": str(len(products)),
+        "matrix product range": f"{min(products) / 1e9:.0f} to {max(products) / 1e9:.0f}",
+    }
+    for name, key in ((OURS, "fp32 share"), (OURS_ONNX, "onnx share")):
         reached = work / statistics.median(libraries[name].seconds)
-        print(
-            f"fp32, {name}: {reached / 1e9:.0f} GFLOP/s, {100 * reached / ceiling:.0f} % of the "
-            "matrix product"
-        )
+        values[key] = f"{100 * reached / ceiling:.0f} %"
+    if PEER_INT8 in rates:
+        values["int8 to int8"] = f"{rates[OURS_INT8] / rates[PEER_INT8]:.2f}"
+    columns = ["library", "sentences/s", "ratio to the first", "mean cosine", "lowest cosine"]
+    return columns, rows, values
 
 
 def versions_in(python: str) -> str:
-    names = ("torch", "onnxruntime", "sentence-transformers", "transformers", "tokenizers")
+    names = PACKAGES
     program = (
         "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))"
     )

@@ -31,15 +31,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from records import record
 
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
-from tercet.embed.schema import Identity, vectors_schema, write_index
+from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.staged import Staged, stage
 from tercet.evaluation.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index
+from tercet.search.lance_store import write_index
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
@@ -116,7 +118,7 @@ def rate(folder: Path, model: str, minutes: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as work:
         rows, seconds = embed_into(Path(work) / "work", folder, model, minutes)
     content = {"step": "rate", "rows": rows, "seconds": round(seconds, 1), "rss_mb": resident()}
-    record(folder, content)
+    note(folder, content)
     print(f"{rows:,} rows embedded; {rows / seconds:.0f} per second")
 
 
@@ -175,9 +177,7 @@ def measure(folder: Path, model: str, rows: str, *libraries: str) -> None:
 def recall_of_tercet(folder: Path, rows: int) -> float:
     """The recall of its last measurement at this size."""
     last = [
-        entry
-        for entry in records(folder)
-        if entry.get("library") == TERCET and entry["rows"] == rows
+        entry for entry in noted(folder) if entry.get("library") == TERCET and entry["rows"] == rows
     ][-1]
     return float(last["recall"])
 
@@ -232,7 +232,7 @@ def measure_tercet(folder: Path, index: Index, built: str) -> None:
     how = "exact, in memory"
     if setting is not None:
         how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
-    record(folder, measurement(TERCET, how, times, correct, built))
+    note(folder, measurement(TERCET, how, times, correct, built))
 
 
 def faiss_alone(
@@ -287,7 +287,7 @@ def measure_faiss(folder: Path, index: Any, kind: str, target: float, built: str
         if correct >= target * TOP * len(queries):
             break
     setting = how.format(width=width, parts=index.nlist if kind == "ivf" else LINKS)
-    record(folder, measurement(name, setting, times, correct, built))
+    note(folder, measurement(name, setting, times, correct, built))
 
 
 def _doubling(first: int, last: int) -> Iterator[int]:
@@ -324,22 +324,23 @@ def resident() -> int:
     return int(line.split()[1]) // 1000
 
 
-def record(folder: Path, content: dict[str, Any]) -> None:
+def note(folder: Path, content: dict[str, Any]) -> None:
     with (folder / "measured.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(content) + "\n")
 
 
-def records(folder: Path) -> list[dict[str, Any]]:
+def noted(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "measured.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def table(folder: Path, model: str) -> None:
     """The last measurement of each library and size, as Markdown."""
-    measured = records(folder)
+    measured = noted(folder)
+    values = {"sentences": f"{ROWS + QUERIES:,}"}
     for last in [entry for entry in measured if entry["step"] == "rate"][-1:]:
-        speed = f"{last['rows'] / last['seconds']:,.0f} rows per second"
-        print(f"Embedding: {speed} ({last['rows']:,} rows), {last['rss_mb']} MB resident.\n")
+        values["rate"] = f"{last['rows'] / last['seconds']:,.0f}"
+        values |= {"rate rows": f"{last['rows']:,}", "rate memory": f"{last['rss_mb']} MB"}
     columns = {
         "rows": "rows", "library": "library", "how": "how", "build_s": "build s",
         "disk_mb": "disk MB", "recall": "recall@10", "p50_ms": "p50 ms", "p99_ms": "p99 ms",
@@ -348,10 +349,15 @@ def table(folder: Path, model: str) -> None:
     newest = {
         (entry["rows"], entry["library"]): entry for entry in measured if entry["step"] == "search"
     }
-    print("| " + " | ".join(columns.values()) + " |")
-    print("|" + "---|" * len(columns))
-    for entry in sorted(newest.values(), key=lambda entry: entry["rows"]):
-        print("| " + " | ".join(f"{entry[key]}" for key in columns) + " |")
+    in_order = sorted(newest.values(), key=lambda entry: entry["rows"])
+    record(
+        "index",
+        columns=list(columns.values()),
+        rows=[[entry[key] for key in columns] for entry in in_order],
+        values=values,
+        packages=("torch", "onnxruntime", "pylance", "pyarrow", "numpy", "faiss-cpu"),
+        encoder=model,
+    )
 
 
 if __name__ == "__main__":

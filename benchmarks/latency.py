@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import record
 from sentence_transformers import SentenceTransformer
 
 import tercet
-from embed import export, sentences
+from embed import PACKAGES, export, sentences
 from tercet.weights import resolve
 
 SENTENCES, WARM_UP = 300, 20
@@ -41,11 +42,17 @@ def main() -> None:
                 encode(text)
                 times[name].append(1000 * (time.perf_counter() - start))
     latencies = {name: np.percentile(values[WARM_UP:], [50, 95]) for name, values in times.items()}
-    print(f"{SENTENCES} sentences, one at a time")
-    print("| library | p50 ms | p95 ms | p50, ratio to the first |")
-    print("|---|---|---|---|")
-    for name, (p50, p95) in latencies.items():
-        print(f"| {name} | {p50:.2f} | {p95:.2f} | {p50 / latencies[PEER][0]:.2f} |")
+    record(
+        "latency",
+        columns=["library", "p50 ms", "p95 ms", "p50, ratio to the first"],
+        rows=[
+            [name, f"{p50:.2f}", f"{p95:.2f}", f"{p50 / latencies[PEER][0]:.2f}"]
+            for name, (p50, p95) in latencies.items()
+        ],
+        values={"sentences": SENTENCES},
+        packages=PACKAGES,
+        encoder=folder.name,
+    )
 
 
 def _embed(folder: Path) -> Any:

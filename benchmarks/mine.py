@@ -26,12 +26,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from records import record
+
 from tercet.data.examples import read_texts
 from tercet.data.files import find_file
 from tercet.progress import Progress, silent
 
 SENTENCES, TOP, RUNS = 10_000, 1_000, 3
 SIZES = (10_000, 20_000, 40_000, 80_000, 160_000)
+PACKAGES = ("torch", "onnxruntime", "numpy", "pyarrow", "sentence-transformers")
 
 
 def sentences(count: int, name: str = "cs224n/quora-dev.csv") -> list[str]:
@@ -105,24 +108,33 @@ def compare(encoder: str = "all-minilm-l6-v2", exported: str = "") -> None:
         for name, own_runs in runs.items()
     }
     peer = runs["sentence-transformers"][0]
-    print("| library | seconds | speed-up | resident MB | pairs shared with the peer |")
-    print("|---|---|---|---|---|")
+    rows = []
     for name, own_runs in runs.items():
         memory = max(run["rss_mb"] for run in own_runs)
         shared = len({*map(tuple, own_runs[0]["pairs"])} & {*map(tuple, peer["pairs"])})
         ratio = seconds["sentence-transformers"] / seconds[name]
-        print(f"| {name} | {seconds[name]:.2f} | {ratio:.2f} | {memory} | {shared} of {TOP} |")
+        rows.append([name, f"{seconds[name]:.2f}", f"{ratio:.2f}", memory, f"{shared} of {TOP}"])
+    record(
+        "mine",
+        columns=["library", "seconds", "speed-up", "resident MB", "pairs shared with the peer"],
+        rows=rows,
+        values={"sentences": f"{SENTENCES:,}", "pairs": f"{TOP:,}"},
+        packages=PACKAGES,
+        encoder=encoder,
+    )
 
 
 def curve(file: str, model: str, *sizes: str) -> None:
     """Seconds and resident memory as the corpus doubles."""
-    print("| sentences | seconds | embedding | comparing | resident MB |")
-    print("|---|---|---|---|---|")
+    rows = []
     for size in sizes or map(str, SIZES):
         run = alone("prefix", file, model, size)
         whole, embedding = run["seconds"], run["embedding"]
-        cells = (f"{int(size):,}", f"{whole:.1f}", f"{embedding:.1f}", f"{whole - embedding:.1f}")
-        print("| " + " | ".join(cells) + f" | {run['rss_mb']} |", flush=True)
+        cells = [f"{int(size):,}", f"{whole:.1f}", f"{embedding:.1f}", f"{whole - embedding:.1f}"]
+        rows.append([*cells, str(run["rss_mb"])])
+        print("\t".join(rows[-1]), file=sys.stderr, flush=True)
+    columns = ["sentences", "seconds", "embedding", "comparing", "resident MB"]
+    record("curve", columns=columns, rows=rows, packages=PACKAGES, encoder=model)
 
 
 def prefix_alone(file: str, folder: str, count: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from records import record
 
 from tercet.data.files import find_file
 from tercet.data.stream import TextFile
@@ -97,16 +98,24 @@ def measure(index: Index, chosen: Pairs) -> None:
             index.search(query, top=TOP, rerank=rerank)
             times[name].append(1000 * (time.perf_counter() - begin))
     before, after = (np.array(ranks[name]) for name in ("bi", "reranked"))
-    print("| | mean (95 % interval) |")
-    print("|---|---|")
-    print(f"| recall@{TOP}, bi | {interval((before > 0).astype(float))} |")
-    print(f"| recall@{TOP}, reranked {RERANKED} | {interval((after > 0).astype(float))} |")
-    print(f"| MRR@{TOP}, bi | {interval(before)} |")
-    print(f"| MRR@{TOP}, reranked {RERANKED} | {interval(after)} |")
-    print(f"| gain in MRR@{TOP} | {interval(after - before)} |")
+    rows = [
+        [f"recall@{TOP}, bi", interval((before > 0).astype(float))],
+        [f"recall@{TOP}, reranked {RERANKED}", interval((after > 0).astype(float))],
+        [f"MRR@{TOP}, bi", interval(before)],
+        [f"MRR@{TOP}, reranked {RERANKED}", interval(after)],
+        [f"gain in MRR@{TOP}", interval(after - before)],
+    ]
     for name, milliseconds in times.items():
         p50, p99 = np.percentile(milliseconds, (50, 99))
-        print(f"| ms per query, {name}: p50, p99 | {p50:.1f}, {p99:.1f} |")
+        rows.append([f"ms per query, {name}: p50, p99", f"{p50:.1f}, {p99:.1f}"])
+    record(
+        "modes",
+        columns=["", "mean (95 % interval)"],
+        rows=rows,
+        values={"questions": f"{index.count():,}", "pairs": f"{len(chosen):,}"},
+        packages=("torch", "pylance", "numpy"),
+        encoder=sys.argv[1],
+    )
 
 
 def hits_for(

@@ -1,20 +1,63 @@
-"""Records of benchmarks: tables in JSON, with the command, commit and machine of each run."""
+"""Records of benchmarks: tables in JSON, with the command, commit and machine of each run.
+
+    TERCET_RECORD=results/speed.json python benchmarks/latency.py
+
+prints its table and puts it into that file, where a page of tools/pages shows it
+(tools/rendering/pages.py); without TERCET_RECORD it only prints.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tercet.files import read_json_object, write_json
+from tercet.reproduce.table import markdown_table
 from tercet.training.environment import commit
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PARTS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")
+VARIABLE = "TERCET_RECORD"
+
+
+def record(
+    name: str,
+    *,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    values: Mapping[str, object] | None = None,
+    packages: Sequence[str] = ("torch",),
+    **facts: Any,
+) -> None:
+    """Print a table and single values, and keep them where TERCET_RECORD names a file.
+
+    values: single figures, by what they are
+    packages: whose versions matter
+    facts: what else belongs to it, such as `encoder` and `data`
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    shown = {key: str(value) for key, value in (values or {}).items()}
+    print("\n".join([*markdown_table(columns, cells), *map(": ".join, shown.items())]), flush=True)
+    if (file := os.environ.get(VARIABLE)) is not None:
+        script = Path(sys.argv[0]).resolve()
+        command = shlex.join(["python", f"{script.parent.name}/{script.name}", *sys.argv[1:]])
+        facts |= {"values": shown} if shown else {}
+        put(
+            Path(file),
+            name,
+            command=command,
+            packages=packages,
+            columns=columns,
+            rows=cells,
+            **facts,
+        )
 
 
 def write_record(
@@ -28,19 +71,40 @@ def write_record(
     **facts: Any,
 ) -> None:
     """Put a table into results/FILE under a name; other tables of the file stay."""
-    path = RESULTS / file
+    table = {"columns": columns, "rows": rows}
+    put(RESULTS / file, name, command=command, packages=packages, **table, **facts)
+
+
+def put(
+    path: Path,
+    name: str,
+    *,
+    command: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    packages: Sequence[str],
+    **facts: Any,
+) -> None:
     document = read_json_object(path) if path.exists() else {"records": {}}
     document["records"][name] = {
         "command": command,
         "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
-        "machine": cpu(),
+        "machine": machine(),
         "versions": {package: version(package) for package in packages},
         **facts,
         "columns": list(columns),
         "rows": [list(row) for row in rows],
     }
     write_json(path, document)
+
+
+def machine() -> str:
+    """The GPU, where torch is imported and sees one; else the processor."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return f"one {torch.cuda.get_device_name()}"
+    return cpu()
 
 
 def cpu() -> str:

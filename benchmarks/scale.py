@@ -18,12 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from records import record
 
 from embed import sentences
 from tercet.text.tokenizer import Tokenizer
@@ -33,6 +35,8 @@ ROWS = 10_000
 SMALL_PART = 128
 WORDS = 5
 SAMPLE = 2_000
+PACKAGES = ("torch", "ray", "pyarrow")
+DATA = "the first five words of quora-dev's questions, each with its row number"
 LOCAL = """
 import sys, time
 from tercet.model import load
@@ -166,15 +170,20 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
     corpora = {count: scratch / f"{count}.parquet" for count in (rows // 100, rows // 10, rows)}
     outs = {count: scratch / f"local-{count}.parquet" for count in corpora}
     write_corpus(corpora[rows], rows)
-    print(f"tokens per sentence\t{tokens(corpora[rows], folder):.1f}")
-    print("engine\trows\tseconds\trows/s\tpeak memory MB\toutput MB")
-    seconds = 0.0
+    seconds, lines = 0.0, []
     for count, source in corpora.items():
         write_corpus(source, count)
         seconds, memory = local(source, outs[count], folder)
         size = outs[count].stat().st_size / 1e6
-        line = f"{count}\t{seconds:.1f}\t{count / seconds:.0f}\t{memory:.0f}\t{size:.1f}"
-        print(f"local\t{line}", flush=True)
+        cells = [f"{seconds:.1f}", f"{count / seconds:.0f}", f"{memory:.0f}", f"{size:.1f}"]
+        lines.append([f"{count:,}", *cells])
+    keep = partial(record, packages=PACKAGES, encoder=f"{folder.name}, fp32", data=DATA)
+    keep(
+        "local",
+        columns=["rows", "seconds", "rows/s", "peak memory MB", "output MB"],
+        rows=lines,
+        values={"tokens": f"{tokens(corpora[rows], folder):.1f}"},
+    )
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     cluster = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
@@ -191,20 +200,38 @@ def measure(folder: Path, rows: int, scratch: Path) -> None:
         cluster.shutdown()
     steady = (events["killed rows"] - events["first rows"]) / (events["killed"] - events["first"])
     after = (rows - events["killed rows"]) / (events["all"] - events["killed"])
-    print(f"ray, 3 nodes, 1 killed\t{rows}\t{events['all']:.1f}\t{rows / events['all']:.0f}")
-    print(f"seconds until the first part\t{events['first']:.1f}")
-    print(f"rows/s with three nodes\t{steady:.0f}")
-    print(f"rows done when a node was killed\t{events['killed rows']:.0f}")
-    print(f"rows/s after that\t{after:.0f}")
-    print(f"ratio of ray to local, whole command\t{seconds / events['all']:.2f}")
-    print(f"rows, ids out of place, largest difference of vectors\t{shown(differences)}")
-    print(f"driver killed: parts, finished before, embedded again\t{list(parts.values())}")
-    print(f"rows, ids out of place, largest difference of vectors\t{shown(later_differences)}")
+    events_in_words = [
+        ["rows", f"{rows:,}"],
+        ["seconds, whole command", f"{events['all']:.1f}"],
+        [
+            "seconds until the first part (start of Ray's processes, torch, the model)",
+            f"{events['first']:.1f}",
+        ],
+        ["rows/s with three nodes", f"{steady:.0f}"],
+        ["rows done when a node was killed (SIGKILL)", f"{events['killed rows']:,.0f}"],
+        ["rows/s after that", f"{after:.0f}"],
+        ["ratio of Ray to the local engine, whole command", f"{seconds / events['all']:.2f}"],
+    ]
+    keep("node", columns=["", ""], rows=[*events_in_words, *in_words(differences)])
+    keep(
+        "driver",
+        columns=["", ""],
+        rows=[
+            ["parts finished when it was killed", parts["finished"]],
+            ["embedded again", parts["again"]],
+            *in_words(later_differences),
+        ],
+        values={"rows": f"{small:,}", "parts": parts["parts"], "part": SMALL_PART},
+    )
 
 
-def shown(differences: tuple[int, int, float]) -> str:
+def in_words(differences: tuple[int, int, float]) -> list[list[object]]:
     rows, wrong, largest = differences
-    return f"{rows}, {wrong}, {largest:.1e}"
+    return [
+        ["rows in the output", f"{rows:,}"],
+        ["ids missing, duplicated or out of place", wrong],
+        ["largest difference of a vector element from the local engine", f"{largest:.1e}"],
+    ]
 
 
 if __name__ == "__main__":

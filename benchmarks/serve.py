@@ -1,6 +1,8 @@
 """The server under load, on loopback, with the load generator on the same machine.
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
+    python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
+    python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
@@ -22,6 +24,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import Counter
@@ -30,11 +33,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from records import record
+
 from embed import sentences
 from tercet.weights import resolve
 
 CLIENTS = 32
 SENTENCES = 10_000
+DRAINS = 10
+HEALTH_TARGET = "100 ms"
+OFFLINE = "offline `model.embed`, one call of 3,000 sentences"
+PACKAGES = ("torch", "uvicorn", "fastapi")
 READY = 120.0
 """Seconds that a server may take to start."""
 
@@ -179,12 +188,13 @@ class Server:
 
 
 @contextmanager
-def serving(name: str, command: list[str], port: int) -> Iterator[Server]:
+def serving(name: str, command: list[str], port: int, **variables: str) -> Iterator[Server]:
+    """variables: of the environment of the server"""
     process = subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"},
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"} | variables,
     )
     try:
         deadline = time.monotonic() + READY
@@ -218,9 +228,10 @@ def peers(venv: Path, model: Path, port: int) -> list[str]:
     return [str(venv / "bin" / "infinity_emb"), *command.split(), *named]
 
 
-def request(path: str, body: dict[str, object]) -> bytes:
+def request(path: str, body: dict[str, object], *, key: str = "none") -> bytes:
     content = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {key}\r\n"
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
@@ -250,27 +261,65 @@ def throughput(model: Path, arguments: argparse.Namespace) -> None:
     ]
     if arguments.peer is not None:
         servers.append(("infinity-emb", peers(arguments.peer, model, arguments.port)))
-    rates = {}
+    rates, rows = {}, []
     for name, command in servers:
         with serving(name, command, arguments.port) as server:
             rates[name], load = run_load(server, requests, arguments.seconds)
-            print_load(name, rates[name], load)
-    rates["offline model.embed"] = offline(model, texts)
-    print(f"offline model.embed\t{rates['offline model.embed']:.0f} sentences/s")
-    for name, peer in itertools.product(rates, ("infinity-emb", "offline model.embed")):
-        if name.startswith("tercet") and peer in rates:
-            print(f"ratio of {name} to {peer}\t{rates[name] / rates[peer]:.2f}")
+            rows.append(load_cells(name, rates[name], load))
+    rates[OFFLINE] = offline(model, texts)
+    rows.append([OFFLINE, f"{rates[OFFLINE]:.0f}", "", "", "", ""])
+    ratios = {
+        f"{two}to {kind}": f"{rates[name] / rates[peer]:.2f}"
+        for (name, two), (peer, kind) in itertools.product(
+            {"tercet": "", "tercet, 2 workers": "two "}.items(),
+            {"infinity-emb": "peer", OFFLINE: "offline"}.items(),
+        )
+        if peer in rates
+    }
+    record(
+        "throughput",
+        columns=["server", "requests/s", "requests", "failed", "median", "p99"],
+        rows=rows,
+        values={"clients": CLIENTS, "seconds": f"{arguments.seconds:.0f} s", **ratios},
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+        data="the first questions of quora-dev's pairs",
+    )
+
+
+def compare(model: Path, arguments: argparse.Namespace) -> None:
+    """Throughput of this checkout and of another, as ratios to offline `model.embed`, in turns."""
+    if arguments.against is None:
+        raise SystemExit("compare needs --against DIR, another checkout.")
+    texts = sentences(SENTENCES)
+    requests = embeddings(model, texts)
+    trees = {"before": arguments.against.resolve(), "now": Path(__file__).resolve().parents[1]}
+    rates: dict[str, list[float]] = {}
+    for _ in range(arguments.rounds):
+        rates.setdefault("offline", []).append(offline(model, texts))
+        for (name, tree), workers in itertools.product(trees.items(), (1, 2)):
+            command = ours(model, arguments.port, workers=workers)
+            found = rates.setdefault(f"{name}, {workers} workers", [])
+            with serving(name, command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+                rate, load = run_load(server, requests, arguments.seconds)
+            print_load(f"{name}, {workers} workers", rate, load)
+            found.append(rate)
+    whole = statistics.fmean(rates["offline"])
+    for name, found in rates.items():
+        shown = ", ".join(f"{rate:.0f}" for rate in found)
+        print(f"{name}\t{shown} per s\tratio to offline {statistics.fmean(found) / whole:.2f}")
 
 
 def print_load(name: str, rate: float, load: Load) -> None:
+    print("\t".join(load_cells(name, rate, load)), flush=True)
+
+
+def load_cells(name: str, rate: float, load: Load) -> list[str]:
     failed = sum(load.statuses.values()) - load.statuses[200] + load.lost
     p50 = statistics.median(load.seconds) * 1000
     p99 = statistics.quantiles(load.seconds, n=100)[98] * 1000
-    print(
-        f"{name}\t{rate:.0f} requests/s\t{sum(load.statuses.values())} requests\t{failed} failed"
-        f"\tmedian {p50:.0f} ms\tp99 {p99:.0f} ms",
-        flush=True,
-    )
+    counted = [f"{rate:.0f}", f"{sum(load.statuses.values()):,}", f"{failed:,}"]
+    return [name, *counted, f"{p50:.0f} ms", f"{p99:.0f} ms"]
 
 
 def counts(load: Load) -> str:
@@ -298,13 +347,25 @@ def overload(model: Path, arguments: argparse.Namespace) -> None:
         before = server.memory()
         health = asyncio.run(overloaded(load, server, 2 * rate, arguments.seconds))
         after = server.memory()
-    print(f"offered\t{2 * rate:.0f} requests/s for {arguments.seconds:.0f} s")
-    print(
-        f"answers\t{counts(load)}\t{load.lost} lost\t{load.without_retry} x 429 without Retry-After"
+    others = sum(load.statuses.values()) - load.statuses[200] - load.statuses[429]
+    record(
+        "overload",
+        columns=["", "measured"],
+        rows=[
+            [f"maximum answered for {CLIENTS} clients, requests/s", f"{rate:.0f}"],
+            ["offered, requests/s", f"{2 * rate:.0f}"],
+            ["200", f"{load.statuses[200]:,}"],
+            ["429", f"{load.statuses[429]:,}"],
+            ["429 without Retry-After", f"{load.without_retry:,}"],
+            ["lost, or other answers", f"{load.lost + others:,}"],
+            ["/health, requests", f"{len(health):,}"],
+            ["/health, longest", f"{max(health) * 1000:.0f} ms"],
+            ["resident memory, before and after, MB", f"{before:.0f}, {after:.0f}"],
+        ],
+        values={"seconds": f"{arguments.seconds:.0f} s", "target": HEALTH_TARGET},
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
     )
-    print(f"answered with 200\t{load.statuses[200] / arguments.seconds:.0f} requests/s")
-    print(f"/health\t{len(health)} requests\tlongest {max(health) * 1000:.0f} ms")
-    print(f"resident memory\t{before:.0f} MB before\t{after:.0f} MB after")
 
 
 async def overloaded(load: Load, server: Server, rate: float, seconds: float) -> list[float]:
@@ -322,6 +383,36 @@ async def overloaded(load: Load, server: Server, rate: float, seconds: float) ->
     return health.seconds
 
 
+def fairness(model: Path, arguments: argparse.Namespace) -> None:
+    """Two words from one client, while four connections of another send all that is allowed."""
+    word = "film "
+    large = request("/embed", {"inputs": [word * 120] * 2048}, key="mallory")
+    small = request("/embed", {"inputs": "two words"}, key="ada")
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        keys.write_text("ada\nmallory\n", "utf-8")
+        command = [*ours(model, arguments.port), "--keys-file", str(keys)]
+        with serving("tercet", command, arguments.port) as server:
+            alone = Load(server.port, [small])
+            asyncio.run(alone.run(1, seconds=min(5.0, arguments.seconds)))
+            print_load("two words, alone", alone.statuses[200] / 5, alone)
+            loads = {"maximal": Load(server.port, [large]), "two words": Load(server.port, [small])}
+            asyncio.run(beside(loads, arguments.seconds))
+            for name, load in loads.items():
+                print(f"{name}\t{counts(load)}\t{load.lost} lost")
+            print_load(
+                "two words",
+                loads["two words"].statuses[200] / arguments.seconds,
+                loads["two words"],
+            )
+
+
+async def beside(loads: dict[str, Load], seconds: float) -> None:
+    await asyncio.gather(
+        loads["maximal"].run(4, seconds=seconds), loads["two words"].run(1, seconds=seconds)
+    )
+
+
 def memory(model: Path, arguments: argparse.Namespace) -> None:
     """Short requests of several kinds, with few texts, so that many fit into little time."""
     texts = ["hello", "good morning", "a dull film", "what a lovely day", "yes"]
@@ -330,22 +421,53 @@ def memory(model: Path, arguments: argparse.Namespace) -> None:
     requests += [request("/similarity", {"inputs": {"source_sentence": "hi", "sentences": texts}})]
     requests += [request("/sentiment", {"texts": 3}), request("/nothing", {})]
     with serving("tercet", ours(model, arguments.port), arguments.port) as server:
-        sizes = []
+        sizes, counted = [], []
         for share in (0.05, *[0.95 / 4] * 4):
             load = Load(server.port, requests, limit=int(arguments.requests * share))
             asyncio.run(load.run(4 * CLIENTS, seconds=3600))
             sizes.append(server.memory())
+            counted.append(f"{load.sent:,}")
             print(f"after {load.sent} more requests\t{sizes[-1]:.1f} MB", flush=True)
-    print(f"growth after the first\t{100 * (sizes[-1] / sizes[0] - 1):.1f} %")
+    record(
+        "memory",
+        columns=["more requests", "resident MB"],
+        rows=[[sent, f"{size:.1f}"] for sent, size in zip(counted, sizes, strict=True)],
+        values={
+            "requests": f"{arguments.requests:,}",
+            "clients": 4 * CLIENTS,
+            "first": counted[0],
+            "before": f"{sizes[0]:.1f} MB",
+            "after": f"{sizes[-1]:.1f} MB",
+            "growth": f"{100 * (sizes[-1] / sizes[0] - 1):.1f} %",
+        },
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+    )
 
 
 def drain(model: Path, arguments: argparse.Namespace) -> None:
     requests = embeddings(model, sentences(SENTENCES), inputs=4)
-    for number in range(10):
+    rows, answered, unanswered = [], 0, 0
+    for number in range(DRAINS):
         with serving("tercet", ours(model, arguments.port), arguments.port) as server:
             load, code, took = asyncio.run(drained(server, requests, after=1.0 + 0.13 * number))
-        answers = f"{counts(load)}\t{load.lost} unanswered"
-        print(f"SIGTERM {number + 1}\texit {code}\t{took:.1f} s\t{answers}")
+        rows.append([code, f"{took:.1f}", counts(load), load.lost])
+        answered, unanswered = answered + load.statuses[200], unanswered + load.lost
+    seconds = [float(row[1]) for row in rows]
+    record(
+        "drain",
+        columns=["exit code", "seconds", "answers", "unanswered"],
+        rows=rows,
+        values={
+            "times": DRAINS,
+            "clients": CLIENTS,
+            "seconds": f"{min(seconds)} to {max(seconds)} s",
+            "answered": f"{answered:,}",
+            "unanswered": unanswered or "no",
+        },
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+    )
 
 
 async def drained(
@@ -365,6 +487,8 @@ async def drained(
 
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
+    "compare": compare,
+    "fairness": fairness,
     "overload": overload,
     "memory": memory,
     "drain": drain,
@@ -376,6 +500,8 @@ def main() -> None:
     parser.add_argument("benchmark", choices=BENCHMARKS, nargs="?", default="throughput")
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
+    parser.add_argument("--against", type=Path, help="another checkout of this project")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--port", type=int, default=8765)

@@ -15,7 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from embed import export
+from records import record
+
+from embed import PACKAGES, export
 
 RUNS = 5
 TEXT = "What a lovely film."
@@ -68,10 +70,16 @@ def main() -> None:
                 times[library].append(time.perf_counter() - start)
     # The first round fills the system's cache.
     medians = {library: statistics.median(values[1:]) for library, values in times.items()}
-    print("| library | seconds | speed-up over the first |")
-    print("|---|---|---|")
-    for library, seconds in medians.items():
-        print(f"| {library} | {seconds:.2f} | {medians[PEER] / seconds:.2f} |")
+    record(
+        "startup",
+        columns=["library", "seconds", "speed-up over the first"],
+        rows=[
+            [library, f"{seconds:.2f}", f"{medians[PEER] / seconds:.2f}"]
+            for library, seconds in medians.items()
+        ],
+        packages=PACKAGES,
+        encoder=name,
+    )
 
 
 if __name__ == "__main__":

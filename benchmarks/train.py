@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from scipy.stats import pearsonr
 from torch import Tensor
+from train_records import RECORDS
 
 import tercet
 from tercet.data.examples import read_examples
@@ -468,6 +469,7 @@ def main() -> None:
                 "cache": lambda: cache(str(shape), arguments.data),
             }[part]()
             print(json.dumps({part: result}, indent=1), flush=True)
+            RECORDS[part](result)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import torch
 import tercet
 from tercet.errors import TercetError
 from tercet.folders.model_card import ModelInfo
+from tercet.infer.engine import Engine
 from tercet.model import Model, Prediction, Sentiment
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
@@ -65,6 +66,52 @@ def test_a_repeated_text_is_embedded_once(tiny_encoder: Path) -> None:
     assert seen[-1] == (2, 2)
     assert (vectors[0] == vectors[2]).all()
     assert np.abs(vectors - np.concatenate([model.embed([text]) for text in texts])).max() < 1e-5
+
+
+def test_parts_that_are_tokenised_ahead_give_what_all_at_once_gives(
+    tiny_encoder: Path, monkeypatch
+) -> None:
+    model = build(tiny_encoder)
+    texts = [*SENTENCES, "dull", "one more"]
+    pairs = PAIRS + [(b, a) for a, b in PAIRS]
+    whole = [
+        model.embed(texts),
+        model.predictions("sentiment", texts),
+        model.predictions("paraphrase", pairs, "cross"),
+        model.predictions("paraphrase", pairs, "bi"),
+    ]
+    monkeypatch.setattr(Engine, "part_rows", property(lambda engine: 2))
+    seen: list[tuple[int, int]] = []
+    parts = [
+        model.embed(texts, progress=lambda done, of, note="": seen.append((done, of))),
+        model.predictions("sentiment", texts),
+        model.predictions("paraphrase", pairs, "cross"),
+        model.predictions("paraphrase", pairs, "bi"),
+    ]
+    for one, other in zip(whole, parts, strict=True):
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() < 1e-5
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(texts), len(texts))
+
+
+def test_bf16_is_near_fp32_and_saves_the_same_weights(tiny_encoder: Path, tmp_path: Path) -> None:
+    build(tiny_encoder).save(tmp_path / "model")
+    exact = tercet.load(tmp_path / "model", device="cpu")
+    rough = tercet.load(tmp_path / "model", device="cpu", precision="bf16")
+    assert exact.precision == "fp32"
+    vectors = rough.embed(SENTENCES)
+    assert not np.array_equal(vectors, exact.embed(SENTENCES))
+    assert (vectors * exact.embed(SENTENCES)).sum(axis=1).min() > 0.999
+    rough.save(tmp_path / "again")
+    names = ("model.safetensors", "heads.safetensors")
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "model" / name).read_bytes()
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(TercetError, match="`precision` is 'int3'; it is fp32 or bf16"):
+        tercet.load(precision="int3")  # type: ignore[arg-type]
 
 
 def build(folder: Path, *, pooling: str = "mean", tasks: dict[str, TaskSpec] = TASKS) -> Model:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,14 @@ from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-TOOLS = {"analyse_reports", "record", "render_results", "rendering"}
+TOOLS = {
+    "analyse_reports",
+    "measure_shipped",
+    "records",
+    "render_results",
+    "rendering",
+    "train_records",
+}
 
 
 def test_pages_are_what_the_command_renders(
@@ -49,18 +57,18 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     for folder in ("tools", "benchmarks"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
     import rendering.pages
-    from record import record
+    from records import record
 
     monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
     monkeypatch.setenv("TERCET_COMMIT", "abc")
     monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
     record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
-    record("second", columns=["n"], rows=[[3]], facts={"encoder": "tiny"})
+    record("second", columns=["n"], rows=[[3]], encoder="tiny")
     assert "| ours | 1 |" in capsys.readouterr().out
     template = tmp_path / "pace.md"
     template.write_text(
-        "{first}\n{first.ratio}x at {first.commit}: {first.command}; {second.encoder}\n"
+        "{first}\n{first.ratio}x, {first.commit}, {first.command}, {second.encoder}\n"
     )
     assert rendering.pages.page_names(tmp_path) == ["pace"]
     document = read_json_object(tmp_path / "pace.json")
@@ -71,6 +79,45 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     template.write_text("{first.seconds}")
     with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
         rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    forget_tools()
+
+
+def test_records_of_the_training_benchmark_have_what_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tools", "benchmarks"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    from rendering.pages import fill, parts_of
+    from train_records import RECORDS
+
+    scores = {"rows/s": 10.0, "settled": 20.0, "dev": 0.5}
+    costs = {"ms per step": 2.0, "peak GB": 3.0}
+    both = {"tercet": scores, "sentence-transformers": scores}
+    results: dict[str, Any] = {
+        "peer": [{"encoder": "tiny", "steps": 4, **both, "ratio": {"rows/s": 1.0, "settled": 7.7}}],
+        "rate": {"matmul TFLOP/s": 780.0, "32 tokens per row": {"ms": 45.0, "of matmul": 0.476}},
+        "surgery": {
+            "sum": costs, "surgery": costs, "conventional surgery": costs,
+            "surgery / sum": [1.1502, 1.13], "conventional surgery / sum": [6.0, 2.0],
+        },
+        "cache": {
+            "peak GB at 256, 4096, 16384": [6.65, 6.56, 9.08], "peak of 4096 / 256": 0.99,
+            "seconds per step at 4096": 0.52, "gradient at 512, relative difference": 1.6e-5,
+        },
+    }  # fmt: skip
+    file = tmp_path / "speed.json"
+    document = read_json_object(RESULTS / "speed.json")
+    for name in ("trainer", "throughput", "surgery", "cache"):
+        del document["records"][name]
+    write_json(file, document)
+    monkeypatch.setenv("TERCET_RECORD", str(file))
+    for part, keep in RECORDS.items():
+        keep(results[part])
+    page = fill("speed.md", parts_of(read_json_object(file)))
+    assert "7.7x" in page
+    assert "| 32 | 45.0 | 47.6% |" in page
+    assert "| PCGrad, one row per task | 2.0 | 1.150 | 3.00 | 1.13 |" in page
+    assert "1.6e-05 of their length" in page
     forget_tools()
 
 
@@ -87,6 +134,62 @@ def test_the_card_of_the_shipped_model_takes_its_figures_from_records(
     assert "{" not in page
     assert not re.findall(r"\b0\.\d+", template)
     forget_tools()
+
+
+def test_records_of_the_shipped_model_have_what_page_and_card_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import measure_shipped
+    from rendering.card import card
+    from rendering.pages import fill, parts_of
+
+    def scores(metric: str) -> dict[str, Any]:
+        found = {"metrics": {metric: {"value": 0.5, "interval": [0.4, 0.6]}}, "labels": [1, 0]}
+        predictions = [[0.2, 0.8], [0.1, 0.9]]
+        return {**found, "predictions": predictions, "calibration": {"ece": 0.0123}}
+
+    tasks = {
+        "sentiment": {"metric": "accuracy", "modes": {"single": scores("accuracy")}},
+        "paraphrase": {"metric": "accuracy", "modes": {"bi": scores("accuracy")}},
+    }
+    pairs = {"STS12": {"pairs": 1_900, "spearman": {"value": 0.683}}}
+    similar = {"without_leaked_pairs": pairs, "average_without_leaked_pairs": 0.8, "average": None}
+    moved = {"tasks": {"MR": {"metrics": {"accuracy": {"value": 0.75}}}}, "average": 0.9}
+    suites = {"tasks": {"tasks": tasks}, "sts": similar, "transfer": moved}
+
+    class Measured:
+        def to_json(self) -> dict[str, Any]:
+            return {"suites": suites}
+
+    document = read_json_object(RESULTS / "small.json")
+    one: Any = Measured()
+    found = measure_shipped.records(one, one, one, targets=document["targets"])
+    made = {"command": "measure", "commit": "abc", "machine": "here"}
+    document["records"] |= {name: {**made, **record} for name, record in found.items()}
+    page = fill("small.md", parts_of(document))
+    assert "| sentiment | single | accuracy | 0.5000 | 0.4000 to 0.6000 |" in page
+    assert "| paraphrase | bi | 0.012 | 0.03 |" in page
+    assert "| STS12 | 1,900 | 0.683 | 0.683 |" in page
+    assert "averages 0.900 (all-MiniLM-L6-v2:\n0.900)" in page
+    write_json(tmp_path / "small.json", document)
+    shutil.copy(RESULTS / "contamination.json", tmp_path)
+    assert "sentiment 0.012 (single), paraphrase 0.012 (bi)" in card(tmp_path)
+    forget_tools()
+
+
+def test_the_readme_gives_recorded_scores() -> None:
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    document = read_json_object(RESULTS / "small.json")
+    shown = [f"{float(row[1]):.3f}" for row in document["records"]["seeds"]["rows"][:3]]
+    best = document["values"]["best row"]
+    assert (
+        f"scores {shown[0]} for sentiment, {shown[1]} for paraphrase and {shown[2]} for" in readme
+    )
+    assert f"with 110 million parameters, scores {best}" in readme
+    published = find_bundled("bertology/nli-triplet").parse().published
+    assert published is not None
+    assert best == "{sentiment:.3f}, {paraphrase:.3f} and {similarity:.3f}".format(**published)
 
 
 def test_every_recipe_of_a_report_quotes_it() -> None:

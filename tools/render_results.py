@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
 
+from rendering.long_texts import encoders_parts, long_parts, memory_chart
 from rendering.pages import Parts, page_names, render_page
 from rendering.reproduction import render_reproduction
 
@@ -36,16 +37,30 @@ def base_parts(results: Path) -> Parts:
     files = sorted(folder.glob("*/summary.json"))
     runs = [read_json_object(file) for file in files]
     lines = []
-    for name, target in read_json_object(results / "base.json")["targets"].items():
+    document = read_json_object(results / "base.json")
+    for name, target in document["targets"].items():
         task, mode, metric = name.split(", ")
         scores = [run["dev"][task][mode][metric] for run in runs]
         lines.append([name, *(f"{score:.4f}" for score in scores), f"{target:.3f}"])
     means = [fmean(float(line[place]) for line in lines[:3]) for place in range(1, len(runs) + 1)]
-    lines.append(["mean of the first three", *(f"{mean:.4f}" for mean in means), "0.790"])
+    lines.append(
+        [
+            "mean of the first three",
+            *(f"{mean:.4f}" for mean in means),
+            document["values"]["mean target"],
+        ]
+    )
     seeds = [file.parent.name.removeprefix("seed-") for file in files]
     commits = ", ".join(sorted({run["made_with"]["commit"] for run in runs}))
     table = [*markdown_table(["dev", *seeds, "target"], lines), "", f"Commit {commits}."]
     return {"seeds": "\n".join(table)}
+
+
+def long_text_parts(results: Path) -> Parts:
+    """Tables of long texts; their chart is a file of its own."""
+    document = read_json_object(results / "long.json")
+    write_text(results / "long-memory.svg", memory_chart(document))
+    return long_parts(document)
 
 
 def contamination_parts(results: Path) -> Parts:
@@ -78,6 +93,8 @@ def render_fit(results: Path) -> None:
 MORE: Mapping[str, Callable[[Path], Parts]] = {
     "base": base_parts,
     "contamination": contamination_parts,
+    "encoders": lambda results: encoders_parts(read_json_object(results / "encoders.json")),
+    "long": long_text_parts,
 }
 """Parts of pages that are computed from their JSON file, or from other records."""
 

@@ -31,4 +31,5 @@ def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
             return [float(answer) for answer in answers]
         return [answer.name for answer in answers]
 
-    return predict, {"minutes": setting.minutes}
+    is_tuned = any(stage.name == "tune" for stage in result.recipe.stages)
+    return predict, {"minutes": setting.minutes, "kept": "tuned" if is_tuned else "linear"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,8 @@ from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.folders.seen_file import read_seen
-from tercet.infer.base import BaseEngine
+from tercet.infer.ahead import ahead
+from tercet.infer.base import BaseEngine, Precision
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.inputs import Pair, sentences_of, sides_of
 from tercet.network.onnx_network import OnnxNetwork
@@ -31,7 +32,7 @@ from tercet.predictions import (
     to_label_sets,
     to_predictions,
 )
-from tercet.progress import Progress, silent
+from tercet.progress import Progress, shifted, silent
 from tercet.specs import Long, Mode, TaskSpec
 from tercet.text.long_inputs import LongInputs
 from tercet.text.tokenizer import Tokenizer
@@ -64,15 +65,18 @@ class Model:
         *,
         source: str | None = None,
         sketch: Sketch | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         """source: what `load` finds this model by, a folder or a name; default: the encoder
         sketch: of the rows that it was trained on, if they were recorded
+        precision: in which the encoder computes; `save` writes the weights as they were
         """
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
         self.info = info
         self.source = info.encoder if source is None else source
         self.sketch = sketch
+        self.precision = precision
         self.long_inputs: dict[Kind, LongInputs] = {}
         """By kind, how many texts and pairs it has read, and how many were too long."""
 
@@ -131,7 +135,15 @@ class Model:
             return OnnxEngine(self._network, *reading)
         from tercet.infer.engine import Engine
 
-        return Engine(self._network, *reading)
+        return Engine(self._network, *reading, half=self._half)
+
+    @cached_property
+    def _half(self) -> Network | None:
+        if self.precision == "fp32":
+            return None
+        from tercet.infer.half import half_network
+
+        return half_network(self.network)
 
     def embed(
         self, texts: Iterable[str], *, width: int | None = None, progress: Progress | None = None
@@ -143,12 +155,15 @@ class Model:
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
-        pieces = self.pieces(sentences_of(texts))
-        self.count("texts", [pieces])
-        # A repeated text is encoded once.
-        unique_rows, places = pieces.distinct()
-        vectors = self.engine.vectors(pieces, unique_rows, progress=progress or silent)
-        return unit(vectors[:, :width])[places]
+
+        def embed_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
+            self.count_inputs("texts", columns)
+            # A repeated text is encoded once.
+            unique_rows, places = columns[0].distinct()
+            vectors = self.engine.vectors(columns[0], unique_rows, progress=progress)
+            return unit(vectors[:, :width])[places]
+
+        return self._by_parts([sentences_of(texts)], embed_part, progress or silent)
 
     def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""
@@ -221,12 +236,38 @@ class Model:
         Where inputs may have several labels, the probabilities are independent.
         """
         resolved = self.resolve_mode(task, mode)
+
+        def predict_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
+            kind: Kind = "texts" if resolved == "single" else "pairs"
+            self.count_inputs(kind, columns, joint=resolved == "cross")
+            return self.engine.predictions(task, resolved, columns, progress=progress)
+
         if resolved == "single":
-            columns = [self.pieces(sentences_of(cast(Iterable[str], inputs)))]
+            texts = [sentences_of(cast(Iterable[str], inputs))]
         else:
-            columns = [self.pieces(side) for side in sides_of(cast(Iterable[Pair], inputs))]
-        self.count("texts" if resolved == "single" else "pairs", columns, joint=resolved == "cross")
-        return self.engine.predictions(task, resolved, columns, progress=progress or silent)
+            texts = [*sides_of(cast(Iterable[Pair], inputs))]
+        return self._by_parts(texts, predict_part, progress or silent)
+
+    def _by_parts(
+        self,
+        texts: Sequence[Sequence[str]],
+        work: Callable[[Sequence[Pieces], Progress], Floats],
+        progress: Progress,
+    ) -> Floats:
+        """What `work` gives for columns of n texts, [n, ...]; with a GPU, word pieces of the next
+        rows are made while it encodes."""
+        count, size = len(texts[0]), self.engine.part_rows
+        if size is None or count <= size:
+            return work([self.pieces(column) for column in texts], progress)
+        starts = range(0, count, size)
+        parts = [[column[start : start + size] for column in texts] for start in starts]
+        pieces = ahead(lambda part: [self.pieces(column) for column in part], parts)
+        results = []
+        for start, columns in zip(starts, pieces, strict=True):
+            results.append(work(columns, shifted(progress, start=start, whole=count)))
+            # A part reports its distinct texts, which may be fewer.
+            progress(min(start + size, count), count)
+        return np.concatenate(results)
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
         """The same network and heads with other specs of its tasks, such as other data."""
@@ -259,7 +300,7 @@ class Model:
             return self.tokenizer.pieces(texts, limit=limit)
         return self.tokenizer.first_pieces(texts, limit=limit)
 
-    def count(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
+    def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
         """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""
         reading: dict[str, Any] = {
             "template": self.tokenizer.template,
@@ -299,7 +340,11 @@ class Model:
 
 
 def load(
-    source: str | Path | None = None, *, device: str | None = None, long: Long | None = None
+    source: str | Path | None = None,
+    *,
+    device: str | None = None,
+    precision: Precision | None = None,
+    long: Long | None = None,
 ) -> Model:
     """Load a model.
 
@@ -307,31 +352,46 @@ def load(
         sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
         `tercet/small`, the model that comes with the package
     device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
+    precision: `fp32` or `bf16`, in which the encoder computes; default: bf16 on GPUs that have it
     long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
         them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
         was made
     """
     if long not in (None, *get_args(Long)):
         raise ArgumentError(f"`long` is {long!r}; it is truncate or windows.", "long")
-    model = _load(source, device=device)
+    if precision not in (None, *get_args(Precision)):
+        raise ArgumentError(f"`precision` is {precision!r}; it is fp32 or bf16.", "precision")
+    model = _load(source, device=device, precision=precision)
     if long is not None:
         model.info = model.info.model_copy(update={"long": long})
     return model
 
 
-def _load(source: str | Path | None, *, device: str | None) -> Model:
+def _load(source: str | Path | None, *, device: str | None, precision: Precision | None) -> Model:
     folder, origin = find_folder(source)
     if is_onnx_folder(folder):
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
+        if precision is not None:
+            raise ArgumentError(
+                f"{folder}: ONNX graphs have the precision that they were exported with; leave out "
+                "`precision`.",
+                "precision",
+            )
         with reading(folder):
             return Model(*load_onnx_folder(folder), source=origin, sketch=read_seen(folder))
     chosen = _device(device)
     with reading(folder):
         parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
         sketch = read_seen(folder)
-    network = parts.network.to(chosen)
-    return Model(network, parts.tokenizer, parts.info, source=origin, sketch=sketch)
+    return Model(
+        parts.network.to(chosen),
+        parts.tokenizer,
+        parts.info,
+        source=origin,
+        sketch=sketch,
+        precision=precision or _usual_precision(chosen),
+    )
 
 
 def _ready(network: Network) -> Network:
@@ -385,6 +445,14 @@ def _shipped() -> tuple[Path, str]:
     if not is_model_folder(SHIPPED_FOLDER):
         raise TercetError("No model ships with this release: give a model folder.")
     return SHIPPED_FOLDER, SHIPPED
+
+
+def _usual_precision(device: torch.device) -> Precision:
+    """bf16 on GPUs that compute in it, fp32 elsewhere."""
+    import torch
+
+    has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bf16" if has_bf16 else "fp32"
 
 
 def _device(name: str | None) -> torch.device:

@@ -199,7 +199,7 @@ def test_long_texts_are_counted_and_read_in_windows_where_that_is_asked(predict)
     code, (cut,), err = predict("sentiment", "--text", long)
     assert code == 0
     assert "1 of 1 text was longer than 64 tokens and was truncated (" in err
-    assert "--long windows reads all of them." in err
+    assert "--long windows reads them whole." in err
     code, (whole,), err = predict("sentiment", "--text", long, "--long", "windows")
     assert code == 0
     assert "1 of 1 text was longer than 64 tokens and was read in windows." in err

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tercet.errors import ArgumentError, TercetError
 from tercet.fitting import by_folds, planning
 from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
+from tercet.fitting.choosing import Comparison
 from tercet.fitting.result import TaskScore
 from tercet.fitting.sources import Given, gather
 from tercet.model import Model
@@ -475,8 +477,32 @@ def test_tuning_that_makes_it_worse_is_not_kept(
     assert "tuning" in listener.works
     assert any("linear model is kept" in sentence for sentence in listener.said)
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
+    assert (by_folds.AGAIN in listener.said) == (judge == "folds")
     assert result.scores["team"].value >= result.scores["team"].linear - 0.12
     assert result.scores["team"].value > 0.5
+
+
+@pytest.mark.parametrize("worse", [1, 2])
+def test_rows_are_dealt_out_again_where_tuning_is_worse(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, worse: int
+) -> None:
+    """What the first folds say against tuning must not be chance; later ones may overrule it."""
+    gains = [-0.3] * worse + [0.3] * (by_folds.SPLITS - worse)
+    left = iter(gains)
+
+    class Staged(Comparison):
+        @cached_property
+        def gain(self) -> float:  # type: ignore[override]
+            return next(left)
+
+    monkeypatch.setattr(by_folds, "Comparison", Staged)
+    listener = Hearing()
+    result = fit(team=team_rows(60), listener=listener)
+    assert by_folds.AGAIN in listener.said
+    assert next(left, None) is None  # all splits were judged
+    kept = "tuned encoder" if worse == 1 else "linear model"
+    assert f"The {kept} is kept and trained on all rows." in listener.said
+    assert ("tune" in {stage.name for stage in result.recipe.stages}) == (worse == 1)
 
 
 def test_a_task_that_others_hurt_is_warned_about(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -580,3 +606,23 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert digests(after.model, ["team"]) == digests(before.model, ["team"])
     assert after.model.info.metrics["team"] == before.model.info.metrics["team"]
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
+
+
+def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
+    """What tells the classes comes after what the encoder reads at once."""
+    before = "the plot is long and the cast is fine . " * 4
+    rows = [{**row, "text": before + row["text"]} for row in team_rows(120)]
+    listener = Hearing()
+    result = fit(team=rows, minutes=SHORT, listener=listener)
+    assert "100% of the texts are longer than 64 tokens: they are read whole" in " ".join(
+        listener.said
+    )
+    assert (result.recipe.encoder.long, result.model.info.long) == ("windows", "windows")
+    cut = fit(team=rows, minutes=SHORT, long="truncate")
+    assert (cut.recipe.encoder.long, cut.model.info.long) == ("truncate", "truncate")
+    assert result.scores["team"].value > cut.scores["team"].value + 0.15
+    predicted = [each.name for each in result.model.predict("team", [row["text"] for row in rows])]
+    right = [name == row["team"] for name, row in zip(predicted, rows, strict=True)]
+    assert np.mean(right) > 0.6
+    with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
+        fit(other=rows, onto=result.folder, long="truncate")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from tercet.infer import base as base_module
 from tercet.infer import engine as engine_module
 from tercet.infer.engine import Engine
+from tercet.infer.half import half_network
 from tercet.network.network import Network
 from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
@@ -132,3 +134,25 @@ def test_bf16_is_near_fp32(engine, tokenizer) -> None:
     rough = Engine(engine.network, engine.template, 32, bf16=True).vectors(texts)
     exact = engine.vectors(texts)
     assert 0 < np.abs(rough - exact).max() < 0.1
+
+
+@pytest.mark.parametrize("mode", ["bi", "cross"])
+def test_a_half_network_is_near_the_whole_and_leaves_it_alone(engine, tokenizer, mode) -> None:
+    before = {name: tensor.clone() for name, tensor in engine.network.state_dict().items()}
+    half = replace(engine, half=half_network(engine.network))
+    exact = engine.outputs("similarity", mode, columns(tokenizer))
+    rough = half.outputs("similarity", mode, columns(tokenizer))
+    # Its random weights are large: bf16 moves them far more than those of a trained encoder.
+    assert 0 < np.abs(rough - exact).max() < 0.2
+    assert rough.dtype == np.float32
+    after = engine.network.state_dict()
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())
+    assert b"".join(half.encoder_bytes()) == b"".join(engine.encoder_bytes())
+
+
+def test_half_networks_keep_heads_and_pooler_in_float32(engine) -> None:
+    half = half_network(engine.network)
+    assert {weight.dtype for weight in half.heads.parameters()} == {torch.float32}
+    assert half.heads is engine.network.heads
+    assert half.encoder.pooler is engine.network.encoder.pooler
+    assert half.encoder.layers[0].attention.qkv.weight.dtype == torch.bfloat16

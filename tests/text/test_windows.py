@@ -103,7 +103,7 @@ def test_parts_of_a_long_text_have_the_pieces_of_the_whole(
 
 @given(text=st.text("ab \n", max_size=60), size=st.integers(1, 20))
 def test_slices_join_to_the_text(text: str, size: int) -> None:
-    parts = slices(text, size=size)
+    parts = list(slices(text, size=size))
     assert "".join(parts) == text
     assert max(map(len, parts)) <= size
 

@@ -13,7 +13,7 @@ from tercet.reproduce.table import markdown_table
 def card(results: Path) -> str:
     """What the card of the shipped model says beyond what every card does."""
     document = read_json_object(results / "small.json")
-    records = {name: record["rows"] for name, record in document["records"].items()}
+    records = {name: record.get("rows", []) for name, record in document["records"].items()}
     seeds = [
         [name, f"{float(shipped):.3f}", _from_to([shipped, *others])]
         for name, shipped, *others, _, _ in records["seeds"]

@@ -17,7 +17,7 @@ from tercet.files import read_json_object, write_text
 from tercet.reproduce.table import markdown_table
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages"
-_PLACE = re.compile(r"\{([a-z0-9][\w .-]*)\}")
+_PLACE = re.compile(r"\{([a-z0-9][\w ,.-]*)\}")
 
 Parts = Mapping[str, str]
 
@@ -36,16 +36,22 @@ def render_page(results: Path, name: str, more: Parts | None = None) -> None:
 
 def parts_of(document: Mapping[str, Any]) -> dict[str, str]:
     """What the places of a template can name."""
-    parts = {key: str(value) for key, value in document.get("values", {}).items()}
+    parts = {key: _shown(value) for key, value in document.get("values", {}).items()}
     for name, record in document.get("records", {}).items():
         if "rows" in record:
-            parts[name] = "\n".join(markdown_table(record["columns"], record["rows"]))
-        facts = {
-            key: value for key, value in record.items() if isinstance(value, str | int | float)
-        }
+            rows = [[str(cell) for cell in row] for row in record["rows"]]
+            parts[name] = "\n".join(markdown_table(record["columns"], rows))
+        facts = {key: fact for key, fact in record.items() if key not in ("rows", "columns")}
         for key, value in {**facts, **record.get("values", {})}.items():
-            parts[f"{name}.{key}"] = str(value)
+            parts[f"{name}.{key}"] = _shown(value)
     return parts
+
+
+def _shown(value: Any) -> str:
+    """A fact in words: versions as `package number`, lists by commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def fill(page: str, parts: Parts) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from tercet.cli.options import (
     print_long,
 )
 from tercet.progress import Progress
+
+if TYPE_CHECKING:
+    from tercet.model import Model
 
 
 def embed(
@@ -47,6 +50,7 @@ def embed(
     Example: tercet embed questions.csv --out vectors.parquet --model runs/best --column question
     """
     check_address(address, engine)
+    loaded: Model | None = None
     with progress("Embedding") as report:
         rate = Rate(report)
         if engine == "ray":
@@ -68,7 +72,8 @@ def embed(
 
             loaded = load(model, long=long)
             rows = embed_file(file, out, model=loaded, column=column, progress=rate)
-            print_long(loaded)
+    if loaded is not None:
+        print_long(loaded)
     print_message(f"Wrote {rows:,} vectors to {out}.")
 
 

@@ -70,5 +70,5 @@ def check_address(address: str | None, engine: str) -> None:
 def print_long(model: Model) -> None:
     """Tell how many inputs were longer than the model reads at once."""
     for sentence in model.describe_long():
-        hint = " --long windows reads all of them." if model.info.long == "truncate" else ""
+        hint = " --long windows reads them whole." if model.info.long == "truncate" else ""
         print_message(sentence + hint)

@@ -113,7 +113,7 @@ class EncodedTexts:
         if new := known.new(keys):
             sides = [self.model.pieces([column[place] for place in new]) for column in columns]
             kind: Kind = "texts" if len(columns) == 1 else "pairs"
-            self.model.count(kind, sides, joint=kind == "pairs")
+            self.model.count_inputs(kind, sides, joint=kind == "pairs")
             with self.phases("sentences" if len(columns) == 1 else "pairs") as progress:
                 vectors = encode(*sides, progress=progress)
             known.add([keys[place] for place in new], vectors)

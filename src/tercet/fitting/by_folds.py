@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from tercet.evaluation.warnings import warnings_of
 from tercet.files import read_json_object, write_json
 from tercet.fitting.budget import NO_TIME
 from tercet.fitting.by_dev import fit_by_dev
-from tercet.fitting.choosing import Folds, Judged, prefers
+from tercet.fitting.choosing import Comparison, Folds, Judged, prefers_tuned, typical
 from tercet.fitting.deadline import Deadline, OutOfTimeError
 from tercet.fitting.following import joined
 from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
@@ -28,10 +28,16 @@ from tercet.training.baselines import majority_score
 from tercet.training.distributed import World
 
 FOLDS = 3
+SPLITS = 3
+"""How often rows are dealt out where the first folds speak against tuning: few rows err easily."""
 METHOD = f"{FOLDS}-fold cross-validation"
 SHORTENED = (
     "The last training, on all rows, was shortened to end in time; the scores are those of longer "
     "ones: allow more minutes."
+)
+AGAIN = (
+    "Tuning is worse than the linear model on these folds, which is rare: rows are dealt out twice "
+    "more, and the scores in the middle are shown."
 )
 SLOW = "Training is slower than planned: there is no time to judge it by cross-validation."
 
@@ -44,10 +50,13 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     examples = {
         source.name: work.examples(linear_trial.recipe, source) for source in settings.sources
     }
-    folds = Folds(examples, folds=FOLDS, groups=_groups(work, settings), seed=settings.seed)
+    splits = [
+        Folds(examples, folds=FOLDS, groups=_groups(work, settings), seed=settings.seed + split)
+        for split in range(SPLITS)
+    ]
     began = work.budget.spent
     with joined(work.listener, "linear model", steps=FOLDS) as following:
-        linear = folds.judge(linear_trial, following)
+        linear = splits[0].judge(linear_trial, following)
     # Each fold encodes all rows once.
     encoding = (work.budget.spent - began) / FOLDS
     baselines = _baselines(linear)
@@ -55,8 +64,8 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     if is_folded:
         _say_baselines(work, baselines)
         try:
-            best = _tune(work, settings, folds, linear, baselines, world=world)
-            return _measured(work, best, examples, baselines)
+            best, compared = _tune(work, settings, splits, linear_trial, linear, world=world)
+            return _measured(work, best, examples, _baselines(compared.linear))
         except OutOfTimeError as late:
             encoding = late.encoding
             work.listener.say(SLOW)
@@ -79,14 +88,19 @@ def _say_baselines(work: Work, baselines: Baselines) -> None:
 def _tune(
     work: Work,
     settings: Settings,
-    folds: Folds,
+    splits: Sequence[Folds],
+    linear_trial: Trial,
     linear: Judged,
-    baselines: Baselines,
     *,
     world: World,
-) -> Judged:
-    """Judge the tuned candidate too, and train the better one on all rows."""
-    steps = FOLDS * tune_steps(settings, share=1.0 - 1.0 / FOLDS) + tune_steps(settings)
+) -> tuple[Judged, Comparison]:
+    """Judge the tuned candidate too, and train the better one on all rows; what was measured of it,
+    and the comparison that this belongs to.
+
+    linear: what `linear_trial` gave on the first of the splits
+    """
+    folded = FOLDS * tune_steps(settings, share=1.0 - 1.0 / FOLDS)
+    steps = folded + tune_steps(settings)
     deadline = Deadline(work.budget, settings)
     with joined(work.listener, "tuning", steps=steps) as following:
         trial = Trial(tuned_recipe(settings), data=work.data, world=world)
@@ -94,18 +108,30 @@ def _tune(
         def limit(done: int, planned: int) -> None:
             deadline.check(done, planned, total=steps)
 
-        tuned = folds.judge(trial, following, limit=limit)
-        is_tuned = prefers(tuned, linear)
-        _say_choice(work, tuned, linear, is_tuned=is_tuned)
-        best, candidate = (tuned, tuned_recipe) if is_tuned else (linear, linear_recipe)
+        began = work.budget.spent
+        compared = [Comparison(splits[0].judge(trial, following, limit=limit), linear)]
+        seconds = work.budget.spent - began
+        # As long again for the last training, which is on all rows.
+        if compared[0].gain < 0.0 and len(splits) * seconds < work.budget.left:
+            following.tell(AGAIN)
+            following.lengthen((len(splits) - 1) * folded)
+            compared += [
+                Comparison(again.judge(trial, following), again.judge(linear_trial, following))
+                for again in splits[1:]
+            ]
+        is_tuned, shown = prefers_tuned(compared), typical(compared)
+        _say_choice(work, shown, is_tuned=is_tuned)
+        candidate = tuned_recipe if is_tuned else linear_recipe
+        best = shown.tuned if is_tuned else shown.linear
         following.note = "on all rows"
         recipe = _decided(candidate, settings, best)
         last = Deadline(work.budget, settings)
-        work.train(recipe, baselines, following, deadline=last)
-    return best
+        work.train(recipe, _baselines(shown.linear), following, deadline=last)
+    return best, shown
 
 
-def _say_choice(work: Work, tuned: Judged, linear: Judged, *, is_tuned: bool) -> None:
+def _say_choice(work: Work, compared: Comparison, *, is_tuned: bool) -> None:
+    tuned, linear = compared.tuned, compared.linear
     for name in tuned.tasks:
         work.listener.say(
             f"{name}: tuned encoder {tuned.score(name):.3f}, linear model on the encoder as it "

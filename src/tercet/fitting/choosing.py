@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,14 +136,41 @@ class Folds:
         return np.flatnonzero((numbers == fold) == held_out)
 
 
-def prefers(tuned: Judged, linear: Judged) -> bool:
-    """Whether the tuned candidate is likely to be better, by the rows and by what is usual."""
-    gains, variances = [], []
-    for name in tuned.tasks:
-        differences = tuned.right(name) - linear.right(name)
-        gains.append(tuned.score(name) - linear.score(name))
-        variances.append(float(differences.var()) / len(differences))
-    gain, variance = float(np.mean(gains)), float(np.sum(variances)) / len(gains) ** 2
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both candidates on the same folds."""
+
+    tuned: Judged
+    linear: Judged
+
+    @property
+    def gain(self) -> float:
+        """By how much the tuned candidate is better, mean over the tasks."""
+        return float(
+            np.mean([self.tuned.score(n) - self.linear.score(n) for n in self.tuned.tasks])
+        )
+
+    def differences(self, name: str) -> NDArray[np.float64]:
+        """By how much each row of a task is more right [n]."""
+        return self.tuned.right(name) - self.linear.right(name)
+
+
+def prefers_tuned(comparisons: Sequence[Comparison]) -> bool:
+    """Whether the tuned candidate is likely to be better, by the rows and by what is usual.
+
+    comparisons: on the same rows, each with other folds
+    """
+    tasks = comparisons[0].tuned.tasks
+    variance = 0.0
+    for name in tasks:
+        differences = np.mean([each.differences(name) for each in comparisons], axis=0)
+        variance += float(differences.var()) / len(differences) / len(tasks) ** 2
+    gain = fmean(each.gain for each in comparisons)
     if variance == 0.0:
         return gain >= 0.0
     return gain / variance + PRIOR_GAIN / PRIOR_SPREAD**2 > 0.0
+
+
+def typical(comparisons: Sequence[Comparison]) -> Comparison:
+    """The comparison whose gain is the median."""
+    return sorted(comparisons, key=lambda each: each.gain)[len(comparisons) // 2]

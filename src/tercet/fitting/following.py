@@ -39,6 +39,11 @@ class Joined:
         self._stage_end -= steps
         self._show()
 
+    def lengthen(self, steps: int) -> None:
+        """So many steps are done besides those that were expected."""
+        self._expected += steps
+        self._show()
+
     def working(self, what: str) -> AbstractContextManager[Progress]:
         return silent_phases(what)
 

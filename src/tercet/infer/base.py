@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tercet.network.network import Network
 
 Buffer = bytes | memoryview
+Precision = Literal["fp32", "bf16"]
 Columns = Sequence[Pieces]
 """The texts (single), or the first and the second texts (bi, cross)."""
 # Rows per call of a head on stored vectors.
@@ -56,6 +57,11 @@ class BaseEngine(ABC):
     @abstractmethod
     def batch_tokens(self) -> int:
         """The most tokens that are encoded together."""
+
+    @property
+    def part_rows(self) -> int | None:
+        """Rows whose word pieces are made while those before them are encoded; None: all first."""
+        return None
 
     @abstractmethod
     def encoder_bytes(self) -> Iterator[Buffer]:

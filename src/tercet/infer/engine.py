@@ -23,6 +23,8 @@ from tercet.text.tokens import Tokens
 # Tokens per batch: on CPUs larger ones exceed the cache, on a GPU smaller ones leave it idle.
 CPU_BUDGET, LEAST = 768, 128
 CUDA_BUDGET = 65_536
+# About a batch of short texts.
+CUDA_PART = 4096
 
 MakeTokens = Callable[[Rows], Tokens]
 Encode = Callable[[DeviceTokens], Tensor]
@@ -32,11 +34,13 @@ Encode = Callable[[DeviceTokens], Tensor]
 class Engine(BaseEngine):
     """A torch network with what it needs to read word pieces.
 
-    bf16: autocast; the weights keep their precision
+    bf16: autocast; the weights keep their precision, as they must while they train
+    half: the network in bf16, which encodes instead; see `half_network`
     """
 
     network: Network
     bf16: bool = False
+    half: Network | None = None
 
     @property
     def width(self) -> int:
@@ -45,6 +49,11 @@ class Engine(BaseEngine):
     @property
     def batch_tokens(self) -> int:
         return budget_of(self.network.device)
+
+    @property
+    def part_rows(self) -> int | None:
+        # On a CPU both would share its cores.
+        return CUDA_PART if self.network.device.type == "cuda" else None
 
     def encoder_bytes(self) -> Iterator[Buffer]:
         for name, tensor in sorted(self.network.encoder.state_dict().items()):
@@ -69,11 +78,13 @@ class Engine(BaseEngine):
     def _vectors(
         self, columns: Columns, rows: Rows, progress: Progress, *, side: str | None
     ) -> Floats:
-        vectors = self.network.vectors if side is None else partial(self.network.vectors, side=side)
+        network = self.half or self.network
+        vectors = network.vectors if side is None else partial(network.vectors, side=side)
         return self._run(vectors, columns, rows, self.width, progress)
 
     def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
-        outputs, every = partial(self.network.outputs, task, mode), np.arange(len(columns[0]))
+        network = self.half or self.network
+        outputs, every = partial(network.outputs, task, mode), np.arange(len(columns[0]))
         return self._run(outputs, columns, every, self.output_width(task, mode), progress)
 
     def _run(
@@ -107,11 +118,11 @@ class Engine(BaseEngine):
     ) -> Iterator[tuple[Rows, Tensor]]:
         waiting: tuple[Rows, Tensor] | None = None
         for rows in row_batches:
-            # Made before waiting for the last batch, so that a GPU is busy meanwhile.
-            tokens = make_tokens(rows)
+            # Launched before the last batch is read, so that a GPU is busy meanwhile.
+            following = rows, encode(DeviceTokens.from_host(make_tokens(rows), self.network.device))
             if waiting is not None:
                 yield waiting
-            waiting = rows, encode(DeviceTokens.from_host(tokens, self.network.device))
+            waiting = following
         if waiting is not None:
             yield waiting
 

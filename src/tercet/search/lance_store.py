@@ -61,8 +61,8 @@ def open_dataset(folder: str) -> Any:
     if version is None or HASH_KEY not in metadata:
         raise TercetError(f"{folder}: is a Lance dataset, but not an index built by Tercet.")
     types = {field.name: field.type for field in dataset.schema}
-    vectors = types.get(VECTOR)
-    if not {ID, TEXT} <= types.keys() or not pa.types.is_fixed_size_list(vectors):
+    has_all = {ID, TEXT, VECTOR} <= types.keys()
+    if not has_all or not pa.types.is_fixed_size_list(types[VECTOR]):
         raise TercetError(f"{folder}: lacks a column of an index; build the index again.")
     if not version.isdecimal() or int(version) > FORMAT:
         raise TercetError(

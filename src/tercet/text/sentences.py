@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +35,14 @@ def sentence_ends(text: str, encoding: Encoding) -> NDArray[np.bool_]:
     return ends
 
 
-def slices(text: str, *, size: int) -> list[str]:
+def slices(text: str, *, size: int) -> Iterator[str]:
     """A text in parts of at most `size` characters, cut before a space or line end where there is
     one near, so that the parts have the word pieces of the whole text."""
-    parts = []
     start = 0
     while len(text) - start > size:
         end = start + size
         cut = max(text.rfind(mark, end - size // 4, end) for mark in "\n ")
-        parts.append(text[start : cut if cut > start else end])
-        start += len(parts[-1])
-    return [*parts, text[start:]]
+        end = cut if cut > start else end
+        yield text[start:end]
+        start = end
+    yield text[start:]

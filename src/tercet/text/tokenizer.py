@@ -145,9 +145,10 @@ class Tokenizer:
     def _ends(self, text: str) -> NDArray[np.bool_]:
         """Whether a sentence ends after each of all pieces of a text."""
         found = []
-        for part in _parts(_replace_surrogates(text)):
-            (encoding,) = self._backend.encode_batch([part], add_special_tokens=False)
-            found.append(sentence_ends(part, encoding))
+        for part in _parts(text):
+            valid = _replace_surrogates(part)
+            (encoding,) = self._backend.encode_batch([valid], add_special_tokens=False)
+            found.append(sentence_ends(valid, encoding))
         return np.concatenate(found)
 
     def _encode(self, texts: list[str]) -> list[Encoding]:
@@ -158,7 +159,7 @@ class Tokenizer:
             return self._backend.encode_batch_fast(valid, add_special_tokens=False)
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text: str) -> Iterator[str]:
     return slices(text, size=PART_CHARACTERS)
 
 

@@ -57,9 +57,9 @@ def windows_of(
 ) -> Windows | None:
     """The windows of texts (one column) or joined pairs (two), or of those at `rows`; None if none
     of them is read in windows."""
-    room = room_for(template, sides=len(columns), max_tokens=max_tokens)
     if all(column.ends is None for column in columns):
         return None
+    room = room_for(template, sides=len(columns), max_tokens=max_tokens)
     held = np.stack([column.held if rows is None else column.held[rows] for column in columns])
     long_rows = np.flatnonzero(held.sum(axis=0) > room)
     if not len(long_rows):

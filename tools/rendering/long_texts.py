@@ -1,0 +1,100 @@
+"""The parts of results/long.md and results/encoders.md, from what their benchmarks wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import linear_regression
+from typing import Any
+
+from tercet.evaluation.presentation import Axis, Chart, Series
+from tercet.report.svg import Frame, to_svg
+from tercet.reproduce.table import markdown_table
+
+MODELS = ("shipped", "linear", "fitted")
+"""The models whose accuracy on reviews is measured."""
+Document = Mapping[str, Any]
+
+
+def long_parts(document: Document) -> dict[str, str]:
+    """Accuracy by reading, and memory by tokens."""
+    models = {name: document[name] for name in MODELS if name in document}
+    cells = [
+        _reading(name, [each.get(name) for each in models.values()]) for name in document["shipped"]
+    ]
+    columns = ["reading", "reviews longer", "of their tokens dropped", *models]
+    points = memory_points(document)
+    slope, start = linear_regression(*zip(*points, strict=True))
+    worst = max(abs(start + slope * tokens - size) / size for tokens, size in points)
+    seconds = [document["memory"][str(int(tokens))]["seconds"] for tokens, _ in points]
+    rows = [
+        [f"{tokens:,.0f}", f"{size:,.0f}", f"{1000 * size / tokens:,.0f}", f"{time:.1f}"]
+        for (tokens, size), time in zip(points, seconds, strict=True)
+    ]
+    parts = [*models.values(), document["memory"]]
+    return {
+        **document["notes"],
+        "rows": str(next(iter(document["shipped"].values()))["rows"]),
+        "reviews": "\n".join(markdown_table(columns, cells)),
+        "memory": "\n".join(
+            markdown_table(["tokens", "MiB", "MiB per 1,000 tokens", "seconds"], rows)
+        ),
+        "line": f"The nearest line is {start:,.0f} MiB + {1000 * slope:,.0f} MiB per 1,000 tokens; "
+        f"no value is further from it than {worst:.0%}.",
+        "made": _made([each["made_with"] for part in parts for each in part.values()]),
+    }
+
+
+def _reading(name: str, found: Sequence[Document | None]) -> list[str]:
+    """A line of the table: what is read, and the accuracy of each model that was measured so."""
+    first = next(each for each in found if each is not None)
+    scores = ["" if e is None else f"{e['accuracy']:.3f} ± {e['error']:.3f}" for e in found]
+    return [name, f"{first['long'] / first['rows']:.0%}", f"{first['lost']:.0%}", *scores]
+
+
+def _made(records: Sequence[Document]) -> str:
+    commits = ", ".join(sorted({each["commit"] for each in records}))
+    machines = sorted({f"{each['processor']}, threads: {each['threads']}" for each in records})
+    return f"Measured at commit {commits}; {'; '.join(machines)}; torch {records[0]['torch']}."
+
+
+def memory_points(document: Document) -> list[tuple[float, float]]:
+    """Tokens and MiB, rising."""
+    memory = document["memory"]
+    return sorted((float(tokens), each["bytes"] / 2**20) for tokens, each in memory.items())
+
+
+def memory_chart(document: Document) -> str:
+    """The SVG chart of memory against tokens."""
+    points = memory_points(document)
+    chart = Chart(
+        title="Memory beyond the weights",
+        alternative="Memory that ModernBERT-base takes for one text, by its tokens.",
+        x=Axis("tokens", 0.0, points[-1][0]),
+        y=Axis("MiB", 0.0, 1.1 * max(size for _, size in points)),
+        series=[Series("ModernBERT-base", points, kind="marked")],
+    )
+    return to_svg([chart], title=chart.title, frames=[Frame(width=460.0)])
+
+
+def encoders_parts(document: Document) -> dict[str, str]:
+    """A table for each device."""
+    lines: list[str] = []
+    for device, found in document.items():
+        families = found["families"]
+        first = next(iter(families.values()))
+        where = first["machine"].get("gpu") or f"{first['machine']['threads']} cores"
+        how = "ours in bf16" if device == "cuda" else "both in fp32"
+        columns = ["architecture", "tokens per text", "Tercet, sentences/s"]
+        columns += ["sentence-transformers", "ratio", "its setting", "lowest cosine"]
+        cells = [_family(name, each) for name, each in families.items()]
+        versions = ", ".join(f"{part} {number}" for part, number in first["versions"].items())
+        commits = ", ".join(sorted({each["commit"] for each in families.values()}))
+        lines += [f"## {where}, {how}", "", *markdown_table(columns, cells), ""]
+        lines += [f"{first['sentences']:,} texts; commit {commits}; {versions}.", ""]
+    return {"tables": "\n".join(lines).rstrip()}
+
+
+def _family(name: str, found: Document) -> list[str]:
+    rates = [f"{found[side]:,.0f}" for side in ("ours", "peer")]
+    ratio, cosine = f"{found['ratio']:.2f}", f"{found['lowest_cosine']:.5f}"
+    return [name, f"{found['tokens_per_text']:.1f}", *rates, ratio, found["peer_setting"], cosine]
