@@ -34,6 +34,7 @@ class Recipe(Spec):
     """Everything that decides a run except the data folder and the output folder."""
 
     name: str
+    """What lists, runs and model cards call it."""
     summary: str
     """One line for the list of recipes."""
     report: str | None = None
@@ -45,17 +46,23 @@ class Recipe(Spec):
     published_test: dict[TaskName, float] | None = None
     """The scores that it gives on the test rows, whose labels are not public, if any."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
+    """Of everything random in a run, such as fresh weights, dropout and the order of rows."""
     onto: str | None = None
     """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its
     encoder is the recipe's and stays frozen; its own tasks are kept as they are."""
     encoder: EncoderSpec
+    """The encoder that all tasks share."""
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
+    """The tasks by name, of letters, digits, `_` and `-`."""
     stages: Annotated[list[StageSpec], Field(min_length=1)]
+    """Stages of training, in order."""
     record_rows: bool = False
     """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
     rows that the model has seen. Anyone who has a row can find out whether it was among them."""
     evaluation: EvaluationSpec = EvaluationSpec()
+    """What is scored on dev during training, and which weights are kept."""
     checkpoint: CheckpointSpec = CheckpointSpec()
+    """How often a run is saved, so that it can be resumed."""
 
     @classmethod
     def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Self:

@@ -64,6 +64,7 @@ class MlpHeadSpec(HeadSpec):
     hidden: list[Count] = Field(default_factory=list)
     """Widths of hidden layers; default: none, which makes it one linear layer."""
     activation: Activation = "relu"
+    """After each hidden layer."""
     dropout: Share = 0.1
     """Before each linear layer."""
 
@@ -82,8 +83,11 @@ class FeatureHeadSpec(HeadSpec):
     features: Annotated[list[Feature], Field(min_length=1)]
     """What is computed from the two vectors and concatenated."""
     hidden: list[Count] = Field(default_factory=list)
+    """Widths of hidden layers; default: none, which makes it one linear layer."""
     activation: Activation = "relu"
+    """After each hidden layer."""
     dropout: Share = 0.1
+    """Before each linear layer."""
 
     def input_width(self, width: int) -> int:
         return sum(1 if name in ("dot", "cosine") else width for name in self.features)
@@ -132,6 +136,7 @@ class DensePairHeadSpec(HeadSpec):
     activation: Activation | None = None
     """Before the final linear layer."""
     dropout: Share = 0.1
+    """Before the linear layer of each order."""
 
 
 @declare

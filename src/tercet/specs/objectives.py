@@ -276,6 +276,7 @@ class SimCSESpec(ContrastiveSpec):
     implementation = "tercet.objectives.simcse:SimCSE"
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
+    """Divides the cosines; the lower, the more the hardest negatives count."""
 
 
 @declare
@@ -285,6 +286,7 @@ class MultipleNegativesRankingSpec(ContrastiveSpec):
     implementation = "tercet.objectives.multiple_negatives_ranking:MultipleNegativesRanking"
     kind: Literal["multiple-negatives-ranking"] = "multiple-negatives-ranking"
     scale: Positive = 20.0
+    """Factor on the cosines."""
 
 
 @declare
@@ -295,7 +297,9 @@ class TripletSpec(ContrastiveSpec):
     implementation = "tercet.objectives.triplet:Triplet"
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
+    """By how much the positive must be nearer."""
     distance: Literal["euclidean", "cosine"] = "euclidean"
+    """How nearness is measured; `cosine`: 1 minus the cosine."""
 
 
 @declare

@@ -16,7 +16,9 @@ class Scaling(Spec):
     """Outputs are divided by `temperature`, then `shift` is added (two classes only)."""
 
     temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0
+    """Divides outputs; above 1, predictions are less certain."""
     shift: Annotated[float, Field(ge=-1e4, le=1e4)] = 0.0
+    """Added to outputs, after the division."""
 
     def apply(self, outputs: Floats) -> Floats:
         """outputs [n, outputs] -> the same, scaled"""

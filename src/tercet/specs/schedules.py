@@ -34,6 +34,7 @@ class ScheduleSpec(Part):
     goals: dict[str, Positive] | None = None
     """needs: the score that each task should reach; default: 1."""
     temperature: Positive = 2.0
+    """temperature: 1 draws tasks by size; the higher, the more equally."""
     walk: Literal["once", "cycle"] = "once"
     """round-robin and together: an epoch takes every task's data once, or repeats the smaller
     ones until the largest is done."""

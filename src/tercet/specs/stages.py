@@ -16,12 +16,15 @@ _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|si
 
 class OptimiserSpec(Spec):
     lr: Positive = 2e-5
+    """Learning rate of the encoder, and of heads without `head_lr`; AdamW."""
     head_lr: Positive | None = None
     """Learning rate of heads; default: `lr`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
     """Not on biases and norms."""
     betas: tuple[Share, Share] = (0.9, 0.999)
+    """Decay of the moving averages of gradients and of their squares."""
     eps: Positive = 1e-8
+    """Added to the denominator of a step, for stability."""
     decay: Literal["constant", "linear", "cosine"] = "linear"
     """How the learning rate falls to zero over the stage."""
     warmup: Share = 0.1
@@ -48,12 +51,15 @@ class EvaluationSpec(Spec):
 
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
+    """What logs and `--set` call it."""
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
     """Tasks that train; default: all."""
     schedule: Schedule = RoundRobinSpec()
+    """Which tasks each step trains."""
     epochs: Positive | None = None
+    """How long, in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed."""
     steps: Count | None = None
-    """How long: exactly one of `epochs`, `steps` and `solve`."""
+    """How long, in steps of the optimiser."""
     solve: bool = False
     """Fit the last layer of every head exactly, by regression on the vectors that the encoder gives
     now, instead of training in steps; heads without such a layer stay as they are."""
@@ -71,6 +77,7 @@ class StageSpec(Spec):
     surgery: Surgery | None = None
     """Gradient surgery by kind, with schedule `together`."""
     optimiser: OptimiserSpec = OptimiserSpec()
+    """Learning rates and their schedule, weight decay and clipping."""
     average: Share | None = None
     """Decay of a moving average of the weights, such as 0.999. The average is scored and kept;
     training continues from the weights themselves."""

@@ -28,6 +28,7 @@ class ModeSpec(Spec):
     dropout: Share = 0.0
     """Of the vectors that the head reads, before shared layers and features of two vectors."""
     objective: Objective
+    """The loss, and how outputs become predictions."""
     weight: Positive = 1.0
     """Factor on this mode's loss."""
     scaling: Scaling | None = None
@@ -98,6 +99,7 @@ class SideSpec(Spec):
 
 class TaskSpec(Spec):
     data: DataSpec
+    """Its files, and how they are read."""
     like: str | None = None
     """Another task, whose heads this one trains on further data; labels, range and modes default to
     that task's, and it is scored on dev through that task."""
