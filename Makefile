@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 INSTALLED_DEV := .venv/.installed-dev
 INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench results clean
+.PHONY: help demo test lint bench results docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make lint    ruff and mypy --strict"
 	@echo "make bench   run every benchmark; each prints a ratio against a peer"
 	@echo "make results render the pages of results/ from their records"
+	@echo "make docs    build the documentation site in build/site; a dead link fails"
 	@echo "make clean   remove what these commands made, except .venv"
 
 demo: $(INSTALLED)
@@ -52,12 +53,17 @@ bench: $(INSTALLED_DEV)
 results: $(INSTALLED_DEV)
 	$(BIN)/python tools/render_results.py
 
+# The repository is the source folder, so that links to files beside docs/ work on the site too.
+docs: $(INSTALLED_DEV)
+	$(BIN)/python -m sphinx -W --keep-going -q -c docs -d build/doctrees . build/site
+	@echo "open build/site/index.html"
+
 clean:
 	rm -rf demo build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(INSTALL) -e '.[dev,onnx,ray,search,serve,surgery,tensorboard]'
+	$(INSTALL) -e '.[dev,docs,onnx,ray,search,serve,surgery,tensorboard]'
 	@touch $@
 
 # Some systems ship Python without ensurepip; their own pip then installs pip into .venv.

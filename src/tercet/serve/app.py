@@ -63,8 +63,7 @@ def build_app(
         docs_url=None,
         redoc_url=None,
     )
-    for form in (openai, inference, tasks, search, health):
-        api.include_router(form.router)
+    add_endpoints(api)
     add_page(api)
     api.add_exception_handler(RefusalError, _refuse)
     api.add_exception_handler(HTTPException, _not_found)
@@ -79,6 +78,12 @@ def build_app(
         gate, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"]
     )
     return App(opened, gate, api)
+
+
+def add_endpoints(api: FastAPI) -> None:
+    """Add the endpoints that the OpenAPI document lists."""
+    for form in (openai, inference, tasks, search, health):
+        api.include_router(form.router)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -25,7 +25,7 @@ class Api(FastAPI):
         if self.openapi_schema is None:
             document = super().openapi()
             service: Service = self.state.service
-            bodies = _bodies()
+            bodies = body_schemas()
             for schema in bodies.values():
                 _bound(schema, service)
             document["components"]["schemas"] |= bodies
@@ -33,7 +33,8 @@ class Api(FastAPI):
         return super().openapi()
 
 
-def _bodies() -> dict[str, Any]:
+def body_schemas() -> dict[str, Any]:
+    """The schemas of the bodies, by name, without the limits of a server."""
     kinds = sorted(BODIES, key=lambda kind: kind.__name__)
     _, schemas = models_json_schema(
         [(kind, "validation") for kind in kinds], ref_template=REFERENCE

@@ -1,0 +1,115 @@
+"""The documentation site: it builds without a warning, is complete and needs no other host."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html import unescape
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+import tercet
+from tercet.cli.app import COMMANDS, load_command
+from tercet.recipe import Recipe
+from tercet.serve.app import add_endpoints
+from tercet.specs import HEADS, OBJECTIVES, SCHEDULES, SURGERIES, LabelSpace, Spec
+
+ROOT = Path(__file__).parents[1]
+MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]
+needs_sphinx = pytest.mark.skipif(
+    bool(MISSING), reason=f"the extra `docs` is not installed: {', '.join(MISSING)} missing"
+)
+
+
+def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """What `make docs` does, of another source folder."""
+    options = ["-W", "--keep-going", "-q", "-c", str(ROOT / "docs"), "-d", str(out / "doctrees")]
+    command = [sys.executable, "-m", "sphinx", *options, str(source), str(out / "site")]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def text_of(page: Path) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", page.read_text("utf-8")))
+
+
+def blocks() -> set[type[Spec]]:
+    """Every kind of block that a recipe may have."""
+    found, more = set[type[Spec]](), {Spec}
+    while more:
+        more = {each for spec in more for each in spec.__subclasses__()} - found
+        found |= more
+    inside = {each for each in found if each.__module__.startswith("tercet.specs.")}
+    return inside - {LabelSpace} | {Recipe}
+
+
+def test_every_recipe_key_says_what_it_means() -> None:
+    silent = [
+        f"{spec.__name__}.{key}"
+        for spec in blocks()
+        for key, field in spec.model_fields.items()
+        if key != "kind" and not field.description
+    ]
+    assert not silent
+
+
+def test_every_environment_variable_is_listed() -> None:
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text("utf-8")
+    options = {
+        parameter.envvar
+        for name in COMMANDS
+        for command in [load_command(name)]
+        for each in (getattr(command, "commands", None) or {"": command}).values()
+        for parameter in each.params
+    }
+    code = "".join(file.read_text("utf-8") for file in (ROOT / "src").rglob("*.py"))
+    used = set(re.findall(r"\bTERCET_[A-Z_]*[A-Z]\b", code))
+    assert "TERCET_CACHE" in used
+    assert {name for name in used - options if f"`{name}`" not in page} == set()
+
+
+@needs_sphinx
+def test_the_site_is_complete_and_needs_no_other_host(tmp_path: Path) -> None:
+    result = build(ROOT, tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    site = tmp_path / "site"
+    assert "recip" in (site / "searchindex.js").read_text("utf-8")
+    assert (site / "index.html").is_file()
+    reference = site / "docs" / "reference"
+    keys = text_of(reference / "recipe-keys.html")
+    for spec in blocks():
+        names = set(spec.model_fields) - {"kind"}
+        assert all(re.search(rf"\b{name}\b", keys) for name in names), spec
+    for registry in (HEADS, OBJECTIVES, SCHEDULES):
+        assert all(f'kind = "{kind}"' in keys for kind in registry), registry.sort
+    assert all(kind in keys for kind in SURGERIES)
+    assert "tasks.NAME.data.train" in keys
+    assert "stages.N.optimiser.lr" in keys
+    python = (reference / "python.html").read_text("utf-8")
+    assert all(f'id="tercet.{name}"' in python for name in set(tercet.__all__) - {"__version__"})
+    commands = text_of(reference / "commands.html")
+    assert all(f"tercet {name}" in commands for name in COMMANDS)
+    endpoints = text_of(reference / "http.html")
+    add_endpoints(api := FastAPI())
+    assert "POST /predict/{task}" in endpoints
+    assert all(f" {path}" in endpoints for path in api.openapi()["paths"])
+    for page in site.rglob("*.html"):
+        loaded = r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*"
+        foreign = re.findall(loaded, page.read_text("utf-8"))
+        assert page.match("results/**/*.html") or not foreign, page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text("utf-8"))
+
+
+@needs_sphinx
+def test_a_dead_link_fails_the_build(tmp_path: Path) -> None:
+    page = tmp_path / "source" / "docs" / "index.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("# A page\n\n[a page](gone.md), [a heading](index.md#lost)\n", "utf-8")
+    result = build(tmp_path / "source", tmp_path)
+    assert result.returncode == 1
+    assert "gone.md" in result.stderr
+    assert "lost" in result.stderr
