@@ -37,6 +37,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["site"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
 
 _PLACE = re.compile(r"^.*<!-- generated: ([a-z-]+) -->$", re.MULTILINE)

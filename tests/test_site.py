@@ -71,6 +71,12 @@ def test_every_environment_variable_is_listed() -> None:
     assert {name for name in used - options if f"`{name}`" not in page} == set()
 
 
+def test_links_of_the_readme_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)#:]+)[^):]*\)", (ROOT / "README.md").read_text("utf-8"))
+    assert "docs/own-files.md" in links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 @needs_sphinx
 def test_the_site_is_complete_and_needs_no_other_host(tmp_path: Path) -> None:
     result = build(ROOT, tmp_path)

@@ -31,7 +31,7 @@ def _command(words: str, command: Any) -> str:
     # A star at the start of a line would begin a list.
     lines = [f"## {words}\n", re.sub(r"^\*", r"\\*", about.strip(), flags=re.MULTILINE) + "\n"]
     if example:
-        lines.append(f"```sh\n{' '.join(example.split())}\n```\n")
+        lines.append(f"```text\n{' '.join(example.split())}\n```\n")
     lines.append(f"```{{program}} {words}\n```\n")
     visible = [each for each in command.params if not each.hidden and each.name != "help"]
     return "\n".join(lines + [_option(each) for each in visible])
@@ -70,11 +70,14 @@ def _value_name(parameter: Any) -> str:
 
 def option_variables() -> str:
     """The environment variables that set options of commands."""
-    rows: dict[str, tuple[list[str], str]] = {}
+    found: dict[str, tuple[Any, list[str]]] = {}
     for words, command in _all_commands():
         for each in command.params:
             if each.envvar:
-                option = words if each.hidden else f"{words} {each.opts[0]}"
-                rows.setdefault(each.envvar, ([], each.help))[0].append(f"`{option}`")
-    lines = [f"| `{name}` | {', '.join(of)} | {about} |" for name, (of, about) in rows.items()]
-    return "\n".join(["| variable | sets | meaning |", "|---|---|---|", *lines])
+                found.setdefault(each.envvar, (each, []))[1].append(f"`{words}`")
+    return "\n".join(_variable(name, *users) for name, users in found.items())
+
+
+def _variable(name: str, parameter: Any, users: list[str]) -> str:
+    option = "" if parameter.hidden else f"`{parameter.opts[0]}` of "
+    return f"- `{name}`: {option}{', '.join(users)}. {parameter.help}"

@@ -45,7 +45,7 @@ def _endpoint(name: str, operation: dict[str, Any], schemas: dict[str, Any]) -> 
     good = next(code for code in answers if code.startswith("2"))
     schema = _resolved(_json_of(answers[good]), schemas)
     if schema.get("properties"):
-        lines += ["Answer:\n", *_fields(schema, schemas)]
+        lines += ["Answer:\n", *_fields(schema | {"required": []}, schemas)]
     elif schema.get("type"):
         lines.append(f"Answer: {_json_type(schema, schemas)}.\n")
     if refusals := [code for code in answers if code != good]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from functools import cached_property
@@ -11,13 +12,13 @@ from sphinx.util.inspect import stringify_signature
 
 import tercet
 from reference.markdown import fenced
-from tercet.fitting.fit import FitResult
+from tercet.fitting.result import FitResult, TaskScore
 from tercet.predictions import LabelSet, Prediction, Predictions
 from tercet.report.measured import Measured
 from tercet.search.hits import Hit
 from tercet.training.train import TrainedRun
 
-RESULTS = (FitResult, TrainedRun, Measured, Predictions, Prediction, LabelSet, Hit)
+RESULTS = (FitResult, TaskScore, TrainedRun, Measured, Predictions, Prediction, LabelSet, Hit)
 """What public calls return."""
 
 
@@ -45,9 +46,19 @@ def _function(name: str, function: Any) -> str:
 
 def _class(name: str, kind: type) -> str:
     members = [_member(key, value) for key, value in vars(kind).items() if not key.startswith("_")]
-    body = "\n".join([_markdown(kind), *filter(None, members)])
+    body = "\n".join([_markdown(kind), *_fields(kind), *filter(None, members)])
     sort = "py:exception" if issubclass(kind, Exception) else "py:class"
     return f"### {kind.__name__}\n\n" + fenced(sort, name, body)
+
+
+def _fields(kind: type) -> list[str]:
+    """The fields of a data class; its docstring explains those that need it."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return [
+        fenced("py:attribute", field.name, "", type=str(field.type))
+        for field in fields
+        if not field.name.startswith("_")
+    ]
 
 
 def _member(key: str, value: Any) -> str | None:

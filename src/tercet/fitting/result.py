@@ -20,7 +20,12 @@ SUMMARY = "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class TaskScore:
-    """What a fitted model reaches in a task's main metric, beside the simplest models."""
+    """What a fitted model reaches in a task's main metric, beside the simplest models.
+
+    interval: 95 %
+    majority, linear: the score of the most frequent class, and of a linear model on the encoder
+    rows: how many it was measured on
+    """
 
     metric: str
     value: float | None
@@ -60,7 +65,13 @@ class TaskScore:
 
 
 class FitResult:
-    """A fitted model, with its scores, recipe and report."""
+    """A fitted model, with its scores, recipe and report.
+
+    folder: the run folder
+    evaluation: what the report shows
+    scores: by task
+    data: the folder that the recipe's files are in
+    """
 
     def __init__(
         self, folder: Path, evaluation: Evaluation, scores: Mapping[str, TaskScore], data: Path
@@ -69,10 +80,10 @@ class FitResult:
         self.evaluation = evaluation
         self.scores = dict(scores)
         self.data = data
-        """The folder that the recipe's files are in."""
 
     @cached_property
     def model(self) -> Model:
+        """The model, loaded when first used."""
         return load(self.folder)
 
     @cached_property

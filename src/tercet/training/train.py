@@ -20,7 +20,11 @@ DATA = "data"
 
 
 class TrainedRun:
-    """A finished run: its folder, its scores on dev and its model."""
+    """A finished run: its folder, its scores on dev and its model.
+
+    folder: the run folder
+    dev: scores by task, mode and metric
+    """
 
     def __init__(self, folder: Path, dev: Metrics) -> None:
         self.folder = folder
@@ -28,6 +32,7 @@ class TrainedRun:
 
     @cached_property
     def model(self) -> Model:
+        """The model, loaded when first used."""
         return load(self.folder)
 
     def __repr__(self) -> str:
