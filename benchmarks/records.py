@@ -47,7 +47,8 @@ def record(
     print("\n".join([*markdown_table(columns, cells), *map(": ".join, shown.items())]), flush=True)
     if (file := os.environ.get(VARIABLE)) is not None:
         script = Path(sys.argv[0]).resolve()
-        command = shlex.join(["python", f"{script.parent.name}/{script.name}", *sys.argv[1:]])
+        arguments = map(_without_place, sys.argv[1:])
+        command = shlex.join(["python", f"{script.parent.name}/{script.name}", *arguments])
         facts |= {"values": shown} if shown else {}
         put(
             Path(file),
@@ -97,6 +98,12 @@ def put(
         "rows": [list(row) for row in rows],
     }
     write_json(path, document)
+
+
+def _without_place(argument: str) -> str:
+    """An absolute path says where something was on one machine: its last part is enough."""
+    path = Path(argument)
+    return path.name if path.is_absolute() else argument
 
 
 def machine() -> str:

@@ -304,10 +304,20 @@ def compare(model: Path, arguments: argparse.Namespace) -> None:
                 rate, load = run_load(server, requests, arguments.seconds)
             print_load(f"{name}, {workers} workers", rate, load)
             found.append(rate)
+    rows = comparison(rates)
+    for row in rows:
+        print("\t".join(row))
+    if arguments.json is not None:
+        columns = ["", "requests/s of each round", "ratio of the means to offline"]
+        arguments.json.write_text(json.dumps({"columns": columns, "rows": rows}), "utf-8")
+
+
+def comparison(rates: dict[str, list[float]]) -> list[list[str]]:
     whole = statistics.fmean(rates["offline"])
-    for name, found in rates.items():
-        shown = ", ".join(f"{rate:.0f}" for rate in found)
-        print(f"{name}\t{shown} per s\tratio to offline {statistics.fmean(found) / whole:.2f}")
+    return [
+        [name, ", ".join(f"{rate:.0f}" for rate in each), f"{statistics.fmean(each) / whole:.2f}"]
+        for name, each in rates.items()
+    ]
 
 
 def print_load(name: str, rate: float, load: Load) -> None:
@@ -501,6 +511,7 @@ def main() -> None:
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")
     parser.add_argument("--peer", type=Path, help="a virtual environment with infinity-emb")
     parser.add_argument("--against", type=Path, help="another checkout of this project")
+    parser.add_argument("--json", type=Path, help="of compare: write the table to this file")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--requests", type=int, default=100_000)

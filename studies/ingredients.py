@@ -7,6 +7,7 @@ Every variant is trained in a process of its own, `jobs` at a time, with the rec
 scored on dev. Finished variants are not trained again; a failed one is a row of the table. The
 number of steps is the recipe's by default; learning rates decay over these steps. If a task is left
 out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all scores.
+With TERCET_RECORD=results/base.json or small.json the table goes into that file for `make results`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import copy
 import json
 import math
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,9 @@ from pathlib import Path
 from variants import Tree, read_summary, train_all
 
 from tercet.recipe import find_bundled
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from records import record
 
 Edit = Callable[[Tree], None]
 COLUMNS = [
@@ -129,7 +134,8 @@ def main() -> None:
     out = arguments.out
     edits: dict[str, Edit] = {WHOLE: lambda tree: None, **EDITS[arguments.recipe]}
     names = [WHOLE, *arguments.only] if arguments.only else list(edits)
-    base = tomllib.loads(find_bundled(f"tercet/{arguments.recipe}").text)
+    recipe = find_bundled(f"tercet/{arguments.recipe}")
+    base = tomllib.loads(recipe.text)
     prepare(base, steps=arguments.steps, teachers=arguments.teachers)
     variants = {name: edited(base, edits[name]) for name in names}
     finished = train_all(variants, data=arguments.data, out=out, jobs=arguments.jobs)
@@ -139,8 +145,9 @@ def main() -> None:
     steps = base["stages"][0]["steps"]
     document = {"recipe": base["name"], "steps": steps, "dev": results}
     (out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-    print(f"{base['name']}, {steps} steps\n")
-    print(table(results))
+    columns, lines = table(results)
+    steps_of = {"recipe": base["name"], "steps": steps, "seeds": [recipe.parse().seed]}
+    record("ingredients", columns=columns, rows=lines, **steps_of)
 
 
 def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> None:
@@ -157,10 +164,11 @@ def edited(base: Tree, edit: Edit) -> Tree:
     return tree
 
 
-def table(results: dict[str, Tree | None]) -> str:
-    heads = [f"{task} {mode}" for task, mode in COLUMNS]
-    lines = ["| | " + " | ".join([*heads, "mean"]) + " |", "|---" * (len(heads) + 2) + "|"]
+def table(results: dict[str, Tree | None]) -> tuple[list[str], list[list[str]]]:
+    """The columns and lines of all variants: scores of the full recipe, differences of others."""
+    columns = ["", *(f"{task} {mode}" for task, mode in COLUMNS), "mean"]
     whole = metrics(results[WHOLE] or {})
+    lines = []
     for name, dev in results.items():
         own = metrics(dev or {})
         if dev is None:
@@ -169,8 +177,8 @@ def table(results: dict[str, Tree | None]) -> str:
             cells = [f"{value:.4f}" for value in own]
         else:
             cells = [f"{value - other:+.4f}" for value, other in zip(own, whole, strict=True)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([name, *cells])
+    return columns, lines
 
 
 def metrics(dev: Tree) -> list[float]:

@@ -303,12 +303,12 @@ def test_the_model_of_the_package_needs_no_name(
     model.save(tmp_path / "shipped")
     monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "shipped")
     expected = model.embed(["a fine film"])
-    for loaded in (tercet.load(), tercet.load("tercet/small")):
+    for loaded in (tercet.load(device="cpu"), tercet.load("tercet/small", device="cpu")):
         assert np.array_equal(loaded.embed(["a fine film"]), expected)
     # A folder of the same name is meant only when it is named.
     (tmp_path / "tercet/small").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert np.array_equal(tercet.load().embed(["a fine film"]), expected)
+    assert np.array_equal(tercet.load(device="cpu").embed(["a fine film"]), expected)
 
 
 def test_load_needs_a_model(

@@ -275,6 +275,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
             "stages.0={epochs=1, steps=5}",
             "`stages.0`: needs exactly one of `epochs`, `steps` and `solve`",
         ),
+        ("literal[=1", "unknown key `literal[`"),
         ("stages.0.shortened=[[5, 9], [4, 8]]", "`shortened` needs rising steps"),
         ("stages.0.shortened=[[9, 9]]", "`shortened` ends the stage at 9 after step 9"),
         ("stages.0={solve=true, shortened=[[1, 9]]}", "`solve` has no steps that could be"),

@@ -60,7 +60,7 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     from records import record
 
     monkeypatch.setattr(rendering.pages, "TEMPLATES", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", "a b"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks/pace.py", str(tmp_path / "a b")])
     monkeypatch.setenv("TERCET_COMMIT", "abc")
     monkeypatch.setenv("TERCET_RECORD", str(tmp_path / "pace.json"))
     record("first", columns=["what", "s"], rows=[["ours", 1]], values={"ratio": "2.0"})
@@ -76,7 +76,10 @@ def test_what_a_benchmark_records_is_shown_by_its_page(
     assert page == (
         "| what | s |\n|---|---|\n| ours | 1 |\n2.0x, abc, python benchmarks/pace.py 'a b', tiny\n"
     )
-    template.write_text("{first.seconds}")
+    template.write_text("{third}\n")
+    page = rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
+    assert page == "*Not measured yet.*\n"
+    template.write_text("In {first.seconds} s.")
     with pytest.raises(SystemExit, match=r"pace.md: \{first.seconds\} is not in its records"):
         rendering.pages.fill("pace.md", rendering.pages.parts_of(document))
     forget_tools()
@@ -145,13 +148,23 @@ def test_records_of_the_shipped_model_have_what_page_and_card_show(
     from rendering.pages import fill, parts_of
 
     def scores(metric: str) -> dict[str, Any]:
-        found = {"metrics": {metric: {"value": 0.5, "interval": [0.4, 0.6]}}, "labels": [1, 0]}
+        metrics = {metric: {"value": 0.5, "interval": [0.4, 0.6]}}
+        found = {
+            "metrics": metrics,
+            "without_seen_rows": {metric: {"value": 0.25}},
+            "labels": [1, 0],
+        }
         predictions = [[0.2, 0.8], [0.1, 0.9]]
         return {**found, "predictions": predictions, "calibration": {"ece": 0.0123}}
 
     tasks = {
-        "sentiment": {"metric": "accuracy", "modes": {"single": scores("accuracy")}},
-        "paraphrase": {"metric": "accuracy", "modes": {"bi": scores("accuracy")}},
+        name: {
+            "metric": "accuracy",
+            "modes": {mode: scores("accuracy")},
+            "rows": 9,
+            "seen": {"x": 3},
+        }
+        for name, mode in (("sentiment", "single"), ("paraphrase", "bi"))
     }
     pairs = {"STS12": {"pairs": 1_900, "spearman": {"value": 0.683}}}
     similar = {"without_leaked_pairs": pairs, "average_without_leaked_pairs": 0.8, "average": None}
@@ -170,6 +183,7 @@ def test_records_of_the_shipped_model_have_what_page_and_card_show(
     page = fill("small.md", parts_of(document))
     assert "| sentiment | single | accuracy | 0.5000 | 0.4000 to 0.6000 |" in page
     assert "| paraphrase | bi | 0.012 | 0.03 |" in page
+    assert "| paraphrase | bi | accuracy | 3 of 9 | 0.5000 | 0.2500 |" in page
     assert "| STS12 | 1,900 | 0.683 | 0.683 |" in page
     assert "averages 0.900 (all-MiniLM-L6-v2:\n0.900)" in page
     write_json(tmp_path / "small.json", document)

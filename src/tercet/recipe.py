@@ -383,7 +383,8 @@ def _path(places: tuple[int | str, ...]) -> list[int | str]:
     return [
         place
         for depth, place in enumerate(places)
-        if not str(place).startswith(("literal[", "list["))
+        # A key of the file itself may look like such a level.
+        if not (depth and str(place).startswith(("literal[", "list[")))
         and (depth < 4 or place not in ("constrained-str", "constrained-int"))
     ]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ def test_experiments_run_resume_and_fail_alone(
     out = tmp_path / "out"
     # The sample has no CFIMDB, so the second cannot train.
     names = ["sbert/cfimdb-finetune", "siamese/sts-mse"]
-    options = ["--encoder", tiny_encoder, "--data", sample_data, "--out", out, "--jobs", 2]
+    # Whoever has the reports' encoder puts it into a folder of its name.
+    shutil.copytree(tiny_encoder, tmp_path / "weights" / "bert-base-uncased")
+    monkeypatch.setenv("TERCET_WEIGHTS", str(tmp_path / "weights"))
+    options = ["--encoder", "bert-base-uncased", "--data", sample_data, "--out", out, "--jobs", 2]
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
 
     def reproduce(names: list[str]) -> None:
@@ -42,7 +46,7 @@ def test_experiments_run_resume_and_fail_alone(
     assert "sbert/cfimdb-finetune with seed 11711 failed: " in result.err
     reproduce(names)
     table = json.loads((out / "table.json").read_text())
-    start = f"{tiny_encoder} {fingerprint(load_encoder(tiny_encoder))}"
+    start = f"bert-base-uncased {fingerprint(load_encoder(tiny_encoder))}"
     assert table["facts"]["weights at the start"] == start
     rows = table["rows"]
     assert [row["name"] for row in rows] == names

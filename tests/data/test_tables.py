@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -19,6 +16,10 @@ from tercet.data.examples import read_examples
 from tercet.data.tables import to_arrow, write_tables
 from tercet.errors import TercetError
 from tercet.specs import TaskSpec
+
+datasets = pytest.importorskip("datasets")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 ROWS: list[dict[str, Any]] = [
     {"text": "one", "team": "a", "grade": 1.5, "tags": ["x", "y"]},

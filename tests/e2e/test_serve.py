@@ -263,9 +263,10 @@ def test_workers_hold_the_weights_once_and_one_that_dies_is_replaced(
     assert server.end() == 0
 
 
-def test_workers_end_with_a_parent_that_is_killed(start: Start) -> None:
-    server = start("--workers", 2)
+def test_workers_end_with_a_parent_that_is_killed(start: Start, tmp_path: Path) -> None:
+    server = start("--workers", 2, TMPDIR=str(tmp_path))
     server.wait_for("ready")
+    assert list(tmp_path.glob("tercet-metrics-*"))
     workers = _children(server.process.pid)
     server.process.kill()
     server.process.wait(SECONDS)
@@ -273,6 +274,13 @@ def test_workers_end_with_a_parent_that_is_killed(start: Start) -> None:
     while any(map(_runs, workers)) and time.monotonic() < latest:
         time.sleep(0.1)
     assert not any(map(_runs, workers))
+    assert not list(tmp_path.glob("tercet-metrics-*"))
+
+
+def test_a_server_for_others_without_keys_warns(start: Start) -> None:
+    server = start("--host", "0.0.0.0")
+    assert any('"warning"' in line and "--keys-file" in line for line in server.lines)
+    assert not any('"warning"' in line for line in start().lines)
 
 
 def _runs(pid: int) -> bool:

@@ -32,8 +32,12 @@ def run(encoder: Encoder, tokens: Tokens, device: torch.device, *, bf16: bool) -
     encoder.zero_grad()
     with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
         hidden = encoder(DeviceTokens.from_host(tokens, device))
-    hidden.float().pow(2).mean().backward()
-    return hidden.detach().float().cpu(), encoder.embeddings.words.weight.grad.cpu()
+    # Against numbers of its own: norms make the squares of hidden states sum to a constant.
+    weights = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0))
+    (hidden.float() * weights.to(device)).sum().backward()
+    # A copy: moving the encoder to another device moves its gradients along.
+    gradient = encoder.embeddings.words.weight.grad.clone()
+    return hidden.detach().float().cpu(), gradient.cpu()
 
 
 def assert_near(encoder: Encoder, tokens: Tokens, *, bf16: bool) -> None:

@@ -201,6 +201,7 @@ def test_onnx_gives_the_same(trained: tuple[Path, Path], tmp_path: Path) -> None
 
 
 def test_a_server_answers_as_the_model_does(trained: tuple[Path, Path]) -> None:
+    pytest.importorskip("fastapi")
     from starlette.testclient import TestClient
 
     from tercet.serve.app import build_app

@@ -21,8 +21,8 @@ LENGTHS = [3, 1, 33, 17]
 # A GPU multiplies in TF32, with ten bits after the point instead of 23.
 ON_GPU = DEVICE.type == "cuda"
 NEAR = 5e-3 if ON_GPU else 1e-3
-# Such rounding drowns a small difference of two losses: longer steps, over several directions.
-STEP, DIRECTIONS = (5e-3, 30) if ON_GPU else (1e-3, 1)
+# Such rounding drowns a small difference of two losses: longer steps, over many directions.
+STEP, DIRECTIONS = (5e-3, 200) if ON_GPU else (1e-3, 1)
 
 
 # One token type for all tokens; embeddings as wide as the layers.
@@ -149,8 +149,8 @@ def test_backward_drops_what_forward_dropped() -> None:
             layers.refresh()
             measured.append((ends[0] - ends[1]) / (2 * STEP))
             slopes.append((parameter.grad * direction).sum().item())
-        error = np.linalg.norm(np.subtract(measured, slopes)) / np.linalg.norm(slopes)
-        assert error < 0.02
+        # The factor by which the gradient explains what was measured, by least squares.
+        assert abs(np.dot(measured, slopes) / np.dot(slopes, slopes) - 1.0) < 0.02
 
 
 def test_other_draws_drop_other_values_and_none_does_without_training() -> None:

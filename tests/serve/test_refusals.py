@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import logging
 import socket
 import threading
 import time
@@ -13,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tercet.model import Model
 from tercet.serve import connection
 from tercet.serve.encode import encode
+from tercet.serve.logs import RunnerLines
 from tercet.serve.server import allowed_hosts
 from tercet.serve.workers import bind
 
@@ -154,6 +157,38 @@ def test_an_encoder_that_fails_is_a_server_error_and_the_next_request_is_answere
     assert server.post("/v1/embeddings", {"model": "small", "input": "a"}).status_code == 200
 
 
+def test_a_panic_is_a_counted_server_error(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Rust are not an `Exception`."""
+
+    class Panic(BaseException):
+        pass
+
+    def fail(*_: object, **__: object) -> None:
+        raise Panic
+
+    server = serve()
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "pieces", fail)
+        assert server.post("/sentiment", {"texts": "a"}).status_code == 500
+    assert server.post("/sentiment", {"texts": "a"}).status_code == 200
+    counted = 'tercet_requests_total{route="/sentiment",status="500"} 1.0'
+    assert counted in server.get("/metrics").text
+
+
+def test_a_line_of_the_runner_that_repeats_itself_is_written_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logger = logging.Logger("runner")
+    logger.addHandler(RunnerLines())
+    for _ in range(1000):
+        logger.error("socket.accept() out of system resource")
+    logger.error("another")
+    assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == [
+        "socket.accept() out of system resource",
+        "another",
+    ]
+
+
 def test_draining_refuses_all_but_health(serve: Any) -> None:
     server = serve()
     server.gate.draining = True
@@ -281,14 +316,14 @@ def test_an_answer_that_is_not_read_in_time_is_dropped(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "LAST_SECONDS", 0.1)
-    server = serve(timeout=2.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
+    server = serve(timeout=3.0, wait=0.5, inputs=30_000, queue_inputs=30_000, queue_tokens=2**20)
     with socket.socket() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         peer.connect(("127.0.0.1", server.port))
         peer.settimeout(60)
         peer.sendall(request_bytes("/embed", {"inputs": ["a"] * 30_000}))
         answer = peer.recv(100)
-        time.sleep(2.5)
+        time.sleep(3.5)
         with contextlib.suppress(ConnectionResetError):
             while chunk := peer.recv(1_000_000):
                 answer += chunk

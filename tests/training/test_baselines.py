@@ -81,7 +81,7 @@ def test_baselines_are_those_of_scikit_learn(
 ) -> None:
     run, said = train(sample_data, tasks=TASKS)
     stored = json.loads((run / "baselines.json").read_text())["tasks"]
-    untouched = load(tiny_encoder)
+    untouched = load(tiny_encoder, device="cpu")
     untouched.info = untouched.info.model_copy(update={"max_tokens": 24})
     tasks = load(run).tasks
 

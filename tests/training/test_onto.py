@@ -177,7 +177,8 @@ def test_side_weights_train_beside_a_frozen_body(added: Path, base: Path) -> Non
 
 
 def test_side_weights_change_their_own_task_only(added: Path) -> None:
-    model = load(added)
+    # In bf16 the encoder is a copy, which a change of the weights does not reach.
+    model = load(added, precision="fp32")
     before = digests(model, model.tasks)
     for parameter in model.network.sides.parameters():
         torch.nn.init.normal_(parameter, std=0.5)

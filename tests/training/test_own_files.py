@@ -179,7 +179,7 @@ def test_calibration_uses_held_out_rows_of_the_training_side(
 ) -> None:
     write({"dev": 0.2}, {"dev": 0.2})
     assert tercet(*TRAIN)[0] == 0
-    model = load(tmp_path / "run")
+    model = load(tmp_path / "run", device="cpu")
     info = calibrate(model, tmp_path / "own")
     assert info.scalings == model.info.scalings
     assert len(read_examples(model.tasks["team"], "train", tmp_path / "own")) == 48

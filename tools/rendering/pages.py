@@ -55,11 +55,18 @@ def _shown(value: Any) -> str:
 
 
 def fill(page: str, parts: Parts) -> str:
-    """A page of tools/pages with its places filled; a place without a part is an error."""
+    """A page of tools/pages with its places filled.
+
+    A place without a part is an error, except a table of its own line: that is not measured yet.
+    """
 
     def part(place: re.Match[str]) -> str:
-        if (name := place[1]) not in parts:
-            raise SystemExit(f"tools/pages/{page}: {{{name}}} is not in its records.")
-        return parts[name]
+        if (name := place[1]) in parts:
+            return parts[name]
+        if place[0] in lines:
+            return "*Not measured yet.*"
+        raise SystemExit(f"tools/pages/{page}: {{{name}}} is not in its records.")
 
-    return _PLACE.sub(part, (TEMPLATES / page).read_text("utf-8"))
+    template = (TEMPLATES / page).read_text("utf-8")
+    lines = set(template.splitlines())
+    return _PLACE.sub(part, template)

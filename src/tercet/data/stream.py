@@ -246,8 +246,10 @@ def _values(
                     line += 1
                     yield line, values
         return
-    names = column_names(path, reading)
-    numbers = [names.index(source) + 1 for source in sources]
+    # Of two columns of one name the first counts, as for `list.index`.
+    named = reversed(list(enumerate(column_names(path, reading), start=1)))
+    number_of = {name: number for number, name in named}
+    numbers = [number_of[source] for source in sources]
     for record in read_rows(path, numbers, reading):
         if record.problem is not None:
             raise TercetError(f"{path} {unit_of(path)} {record.line}: {record.problem}.")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 RUNNER = "uvicorn.error"
+REPEAT_SECONDS = 10.0
+"""Seconds between two log lines of the runner from the same place in its code."""
 
 
 def log(event: str, **fields: Any) -> None:
@@ -29,9 +31,22 @@ def log_failure(event: str, error: BaseException, **fields: Any) -> None:
 
 
 class RunnerLines(logging.Handler):
-    """Logs of uvicorn as JSON lines; of its errors only the location."""
+    """Logs of uvicorn as JSON lines; of its errors only the location.
+
+    A line that repeats itself is written once in a while: asyncio logs each connection that it
+    cannot accept, thousands per second when the process has no file descriptors left.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: dict[tuple[str, int], float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
+        now = time.monotonic()
+        place = (record.pathname, record.lineno)
+        if now - self._written.get(place, -REPEAT_SECONDS) < REPEAT_SECONDS:
+            return
+        self._written[place] = now
         if record.exc_info and record.exc_info[1] is not None:
             log_failure("runner", record.exc_info[1])
         else:

@@ -157,7 +157,9 @@ class Workers:
 
 
 def _end_with(parent: int) -> None:
-    """Drain as on SIGTERM when the parent is gone: nothing else would end this worker."""
+    """Drain as on SIGTERM when the parent is gone: nothing else would end this worker, nor remove
+    the folder of metrics, whose files stay open in the workers that still drain."""
     while os.getppid() == parent:
         time.sleep(PAUSE)
+    shutil.rmtree(os.environ[SHARED_FOLDER], ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
