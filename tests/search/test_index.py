@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -22,7 +21,6 @@ from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
 from tercet.search.index import Index
-from tercet.search.lance_store import ANN_KEY
 
 WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")
 
@@ -303,38 +301,12 @@ def test_the_narrowest_search_that_finds_enough_is_chosen(
     large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def recall(*given: Any) -> tuple[float, float]:
-        return (0.98, 0.01) if given[-1].ef >= 100 else (0.96, 0.01)
+        return (0.98, 0.01) if given[-1].nprobes >= 10 else (0.96, 0.01)
 
     monkeypatch.setattr(ann, "_recall", recall)
     setting = Index.build(tmp_path / "index", rows(TEXTS), model).setting
     assert setting is not None
-    assert (setting.parts, setting.nprobes, setting.ef, setting.recall) == (1, 1, 113, 0.98)
-
-
-def test_many_rows_and_narrow_conditions_are_found_by_ann(
-    large: None, tmp_path: Path, rows: Rows, model: Model
-) -> None:
-    texts = sentences(2000)
-    index = Index.build(tmp_path / "index", rows(texts), model)
-    assert index.setting is not None
-    assert len(index.search(texts[3], top=500)[0]) == 500  # more than it keeps on its way
-    for where, count in (("price < 7", 7), ("price >= 1000", 20), ("price < 0", 0)):
-        assert len(index.search(texts[3], top=20, where=where)[0]) == count
-
-
-def test_an_index_of_an_older_version_is_searched_as_it_was_built(
-    large: None, tmp_path: Path, rows: Rows, model: Model
-) -> None:
-    texts = sentences(1000)
-    index = Index.build(tmp_path / "index", rows(texts), model)
-    dataset = index._dataset
-    dataset.create_index("vector", "IVF_SQ", metric="cosine", num_partitions=31, replace=True)
-    old = {"kind": "IVF_SQ", "parts": 31, "nprobes": 20, "refine": 2, "recall": 0.97, "rows": 1000}
-    dataset.update_schema_metadata({ANN_KEY: json.dumps(old)})
-    index.refresh()
-    assert index.setting is not None
-    assert (index.setting.kind, index.setting.ef) == ("IVF_SQ", 0)
-    assert index.search(texts[7], top=3)[0][0].text == texts[7]
+    assert (setting.parts, setting.nprobes, setting.recall) == (17, 10, 0.98)
 
 
 def test_an_ann_index_that_misses_too_much_is_not_used(

@@ -174,7 +174,7 @@ def _reading(
     if long is None and share > LONG_SHARE:
         listener.say(
             f"{share:.0%} of the texts are longer than {most} tokens: they are read whole, "
-            "in windows. `long` truncate reads their beginnings only, which is faster."
+            "in windows; to truncate them instead is faster."
         )
         return {"max_tokens": most, "long": "windows"}
     return {"max_tokens": most, "long": long or "truncate"}

@@ -1,9 +1,8 @@
 """Approximate search of an index that is too large for exact search.
 
-Vectors are stored as 8-bit numbers and linked to their neighbours (IVF_HNSW_SQ): a search follows
-the links and refines the best rows by their true vectors. How many rows it keeps on its way is
-chosen by measured recall when the ANN index is built. Indexes of older versions are partitioned by
-k-means alone (IVF_SQ) and are searched as before until they are rebuilt.
+Vectors are partitioned by k-means and stored as 8-bit numbers (IVF_SQ): a search reads the nearest
+partitions and refines the best rows by their true vectors. The number of partitions to read is
+chosen by measured recall when the ANN index is built.
 """
 
 from __future__ import annotations
@@ -28,16 +27,10 @@ from tercet.specs import Floats
 
 EXACT_BYTES = 128 << 20
 """Vectors up to this size are searched exactly, in memory."""
-KIND = "IVF_HNSW_SQ"
-LINKS, LINKING = 16, 100
-"""Links of each row, and rows that are kept in mind while it is linked."""
+KIND = "IVF_SQ"
 REFINE = 2
-PARTITION_ROWS = 2_000_000
-"""Rows of one graph of links. A search follows all graphs, so more of them take longer; a larger
-one takes more memory to build."""
-KMEANS_ROWS = 64
+ROWS_PER_PARTITION = 64
 """Rows per partition that k-means reads: more take longer and partition no better."""
-WIDEST = 1_024
 RECALL = 0.95
 """Recall of the nearest ten that the lower end of the sample's interval has to reach."""
 SAMPLE, TOP = 512, 10
@@ -55,7 +48,6 @@ class AnnSetting:
 
     parts: partitions
     nprobes: partitions that a search reads
-    ef: rows that a search keeps on its way along the links; 0 in an index without links
     refine: factor of additional rows that are compared by their true vectors
     recall: measured recall of the true nearest ten of a sample
     rows: rows of the index at that time
@@ -67,7 +59,6 @@ class AnnSetting:
     refine: int
     recall: float
     rows: int
-    ef: int = 0
 
 
 def fits_memory(dataset: Any) -> bool:
@@ -98,8 +89,6 @@ def nearest(
     else:
         # No upper bound: with a narrow filter, partitions are read until there are enough rows.
         options |= {"minimum_nprobes": setting.nprobes, "refine_factor": setting.refine}
-        if setting.ef:
-            options["ef"] = max(setting.ef, count * setting.refine)
     tables = []
     for query in queries:
         scanner = dataset.scanner(
@@ -125,7 +114,7 @@ def optimise(dataset: Any, phases: Phases = silent_phases) -> None:
         _tidy(dataset)
         return
     rows = dataset.count_rows()
-    parts = -(-rows // PARTITION_ROWS)
+    parts = int(rows**0.5)
     with phases("building the ANN index") as progress:
         progress(0, rows)
         # Without Lance's own progress callback: with one, its k-means of a million rows hangs.
@@ -134,13 +123,11 @@ def optimise(dataset: Any, phases: Phases = silent_phases) -> None:
             KIND,
             metric="cosine",
             num_partitions=parts,
-            sample_rate=KMEANS_ROWS,
-            m=LINKS,
-            ef_construction=LINKING,
+            sample_rate=ROWS_PER_PARTITION,
             replace=True,
         )
         progress(rows, rows)
-    setting = _measured(dataset, AnnSetting(KIND, parts, parts, REFINE, 0.0, rows), phases)
+    setting = _measured(dataset, AnnSetting(KIND, parts, 1, REFINE, 0.0, rows), phases)
     if setting is not None:
         dataset.update_schema_metadata({ANN_KEY: json.dumps(asdict(setting))})
     _tidy(dataset)
@@ -181,14 +168,14 @@ def _measured(dataset: Any, start: AnnSetting, phases: Phases) -> AnnSetting | N
     measured: dict[int, AnnSetting] = {}
     with phases("measuring recall") as progress:
 
-        def is_enough(ef: int) -> bool:
-            setting = replace(start, ef=ef, rows=rows)
+        def is_enough(nprobes: int) -> bool:
+            setting = replace(start, nprobes=nprobes, rows=rows)
             recall, error = _recall(dataset, queries, truth, setting)
-            measured[ef] = replace(setting, recall=round(recall, 4))
-            progress(ef, WIDEST, note=f"recall {recall:.3f} with {ef} rows in mind")
+            measured[nprobes] = replace(setting, recall=round(recall, 4))
+            progress(nprobes, start.parts, note=f"recall {recall:.3f} at {nprobes} partitions")
             return recall - 2 * error >= RECALL
 
-        widths = list(_widening())
+        widths = list(_widening(start.parts))
         place = bisect_left(widths, True, key=is_enough)
     return measured[widths[place]] if place < len(widths) else None
 
@@ -200,13 +187,13 @@ def _reported_blocks(dataset: Any, progress: Progress) -> Iterator[tuple[Any, Fl
         progress(int(places[-1]) + 1, rows)
 
 
-def _widening() -> Iterator[int]:
-    """Rows to keep on the way, in steps of about a fifth."""
-    width = 2.0 * TOP
-    while width < WIDEST:
+def _widening(parts: int) -> Iterator[int]:
+    """Numbers of partitions to read, in steps of about a fifth, up to all."""
+    width = 4.0
+    while width < parts:
         yield round(width)
         width *= 2**0.25
-    yield WIDEST
+    yield parts
 
 
 def _recall(
@@ -215,8 +202,8 @@ def _recall(
     """Recall of the nearest rows, and its standard error.
 
     A row as near as the last of them counts. A row of the sample always finds itself, so only the
-    others count. TOP rows are requested as in a usual search, since more rows are found by a wider
-    search.
+    others count. TOP rows are requested as in a usual search, since Lance reads more partitions
+    for more rows.
 
     truth: products of each query with its nearest rows, itself first, float32 [n, TOP]
     """
