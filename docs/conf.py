@@ -25,7 +25,7 @@ html_title = f"Tercet {release}"
 
 extensions = ["myst_parser"]
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "results/**.md", "CONTRIBUTING.md", "SECURITY.md"]
+include_patterns = ["docs/**.md", "results/**.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 exclude_patterns = [".*", "benchmarks", "build", "demo", "runs", "src", "studies", "tests", "tools"]
 myst_heading_anchors = 4
 smartquotes = False
