@@ -63,7 +63,7 @@ clean:
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(INSTALL) -e '.[dev,docs,onnx,ray,search,serve,surgery,tensorboard]'
+	$(INSTALL) -e '.[dev,docs,onnx,ray,search,serve,surgery,tensorboard,torch]'
 	@touch $@
 
 # Some systems ship Python without ensurepip; their own pip then installs pip into .venv.
@@ -75,5 +75,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 		$(PYTHON) -m venv --clear --without-pip .venv && \
 		$(PYTHON) -m pip --python .venv/bin/python install -q pip; }
 	@echo "installing into .venv (torch is large; this takes some minutes)"
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[torch]'
 	@touch $@

@@ -28,7 +28,7 @@ FP32, BF16, INT8 = "OpenVINO fp32", "OpenVINO bf16", "OpenVINO int8 (NNCF, stati
 # The version of ONNX without the operator Attention, which OpenVINO does not read.
 PLAIN_OPSET = 20
 TOKENS = 128
-NAMES = ("ids", "types", "lengths")
+NAMES = ("input_ids", "token_type_ids", "attention_mask")
 
 
 def prepare(folder: Path, out: Path, texts: list[str]) -> None:
@@ -138,7 +138,7 @@ def race(out: Path) -> None:
 
 
 def _batches(arrays: Any, kind: str) -> list[dict[str, Any]]:
-    count = sum(name.startswith(f"{kind}ids") for name in arrays.files)
+    count = sum(name.startswith(f"{kind}{NAMES[0]}") for name in arrays.files)
     return [{name: arrays[f"{kind}{name}{number}"] for name in NAMES} for number in range(count)]
 
 

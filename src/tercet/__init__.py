@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tercet.errors import TercetError
+from tercet.errors import TercetError, needing_torch
 
 if TYPE_CHECKING:
     from tercet.fitting.fit import fit
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tercet.search.index import Index
     from tercet.training.train import train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Index": "tercet.search.index",
@@ -56,7 +56,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_HOMES[name]), name)
+        with needing_torch():
+            value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
 

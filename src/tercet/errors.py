@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class TercetError(Exception):
@@ -31,6 +32,19 @@ class ReportedElsewhereError(TercetError):
 def install_hint(extra: str) -> str:
     """How to install the packages of an extra: from a package index, or in a clone."""
     return f"pip install 'tercet[{extra}]', or in a clone: pip install '.[{extra}]'"
+
+
+@contextmanager
+def needing_torch() -> Iterator[None]:
+    """Say what to install if an import inside fails because torch is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("torch", "torchjd"):
+            raise
+        raise TercetError(
+            f"This needs torch, without which only ONNX folders work: {install_hint('torch')}."
+        ) from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tercet import weights
 from tercet.data.sketch import Sketch
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, needing_torch
 from tercet.files import reading
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
@@ -380,7 +380,8 @@ def _load(source: str | Path | None, *, device: str | None, precision: Precision
             )
         with reading(folder):
             return Model(*load_onnx_folder(folder), source=origin, sketch=read_seen(folder))
-    chosen = _device(device)
+    with needing_torch():
+        chosen = _device(device)
     with reading(folder):
         parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
         sketch = read_seen(folder)

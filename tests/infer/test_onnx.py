@@ -182,8 +182,8 @@ def test_normalisation_is_inside_the_graph(both) -> None:
 
     model, exported = both
     session = onnxruntime.InferenceSession(exported.engine.network.file)
-    (ids, types, lengths) = onnx_engine.rectangle(model.tokenizer.encode(TEXTS, max_tokens=40))
-    feeds = {"ids": ids, "types": types, "lengths": lengths}
+    (ids, types, mask) = onnx_engine.rectangle(model.tokenizer.encode(TEXTS, max_tokens=40))
+    feeds = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
     feeds = {given.name: feeds[given.name] for given in session.get_inputs()}
     (embeddings,) = session.run(["embeddings"], feeds)
     assert np.abs(embeddings - model.embed(TEXTS)).max() < NEAR

@@ -13,7 +13,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tercet import __version__
-from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError, printable, shorten
+from tercet.errors import (
+    ArgumentError,
+    ReportedElsewhereError,
+    TercetError,
+    needing_torch,
+    printable,
+    shorten,
+)
 
 # The summaries are here, so that `tercet --help` imports no command.
 COMMANDS = {
@@ -120,8 +127,9 @@ class StderrHandler(logging.Handler):
 def main() -> None:
     """Run the command line; an error is one sentence on stderr and exit code 2."""
     try:
-        # Without standalone mode, an early exit returns its code, and errors are raised.
-        code = typer.main.get_command(app).main(prog_name="tercet", standalone_mode=False)
+        with needing_torch():
+            # Without standalone mode, an early exit returns its code, and errors are raised.
+            code = typer.main.get_command(app).main(prog_name="tercet", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader is gone: keep the interpreter from failing on buffered output.

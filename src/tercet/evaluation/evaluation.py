@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def describe(
             "tasks": list(model.tasks),
         },
         data=data,
-        versions={"tercet": tercet.__version__, **{name: version(name) for name in PACKAGES}},
+        versions={"tercet": tercet.__version__, **_versions()},
         machine={
             **model.engine.machine(),
             "processor": platform.machine(),
@@ -168,3 +169,12 @@ def describe(
         left_out=left_out,
         long=model.describe_long(),
     )
+
+
+def _versions() -> dict[str, str]:
+    """Those of the packages that decide about figures, by name; torch may be missing."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

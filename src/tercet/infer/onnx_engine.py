@@ -98,16 +98,15 @@ class OnnxEngine(BaseEngine):
 
 
 def rectangle(tokens: Tokens) -> tuple[Rows, Rows, Rows]:
-    """Ids and types [n, longest], padded where rows are shorter, and lengths [n]: all int64."""
-    lengths = tokens.lengths
+    """Ids and types, padded where rows are shorter, and 1 where they are not: int64 [n, longest]"""
     shape = len(tokens), tokens.longest
-    if lengths.sum() == shape[0] * shape[1]:
+    if tokens.lengths.sum() == shape[0] * shape[1]:
         ids, types = (part.astype(np.int64).reshape(shape) for part in (tokens.ids, tokens.types))
-        return ids, types, lengths
-    real = np.arange(tokens.longest) < lengths[:, None]
+        return ids, types, np.ones(shape, np.int64)
+    real = np.arange(tokens.longest) < tokens.lengths[:, None]
     ids, types = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     ids[real], types[real] = tokens.ids, tokens.types
-    return ids, types, lengths
+    return ids, types, real.astype(np.int64)
 
 
 def _half(progress: Progress, *, first: bool) -> Progress:

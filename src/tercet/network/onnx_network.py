@@ -30,7 +30,7 @@ class OnnxNetwork:
         self.tasks = tasks
         self._encoder = _open(self.file)
         self._heads: dict[tuple[str, Mode], Any] = {}
-        self._knows_types = any(value.name == "types" for value in self._encoder.get_inputs())
+        self._inputs = {value.name for value in self._encoder.get_inputs()}
         self._check_encoder()
         for name, mode in exported_heads(tasks):
             if not (path := head_file(folder, name, mode)).is_file():
@@ -57,12 +57,16 @@ class OnnxNetwork:
         return self._property("vocabulary")
 
     def vectors(
-        self, ids: NDArray[np.int64], types: NDArray[np.int64], lengths: NDArray[np.int64]
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], mask: NDArray[np.int64]
     ) -> Floats:
-        """Padded ids and types [rows, length] and lengths [rows] -> vectors [rows, width]."""
-        feeds = {"ids": ids, "lengths": lengths}
-        if self._knows_types:
-            feeds["types"] = types
+        """Padded ids, types and mask, each [rows, length] -> vectors [rows, width].
+
+        mask: 1 for tokens, 0 for the padding after them
+        """
+        feeds = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+        if "lengths" in self._inputs:  # as graphs were written before 0.2
+            feeds = {"ids": ids, "types": types, "lengths": mask.sum(axis=1)}
+        feeds = {name: values for name, values in feeds.items() if name in self._inputs}
         with reading(self.file):
             vectors: Floats = self._encoder.run(["vectors"], feeds)[0]
         return vectors
@@ -90,7 +94,7 @@ class OnnxNetwork:
     def _check_encoder(self) -> None:
         """Raise if the graph does not give vectors: of three rows of one token each."""
         ones = np.ones((3, 1), np.int64)
-        vectors = self.vectors(ones, 0 * ones, ones[:, 0])
+        vectors = self.vectors(ones, 0 * ones, ones)
         shape = getattr(vectors, "shape", None)
         if shape is None or shape[:1] != (3,) or len(shape) != 2 or vectors.dtype != np.float32:
             raise TercetError(f"{self.file}: gives {shape}; it should give a vector for each row.")

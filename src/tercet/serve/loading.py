@@ -108,14 +108,16 @@ def _file_state(file: Path, folder: Path) -> tuple[str, int, int, int]:
 def limits_for(model: Model, settings: Settings) -> Limits:
     """The limits of the settings, with defaults by the model."""
     model_tokens = model.info.max_tokens
+    tokens = settings.max_tokens or model_tokens
     limits = Limits(
         inputs=settings.max_inputs,
-        tokens=settings.max_tokens or model_tokens,
+        tokens=tokens,
         body=settings.max_body,
         long_inputs=settings.long_inputs or model.info.long,
         queue_inputs=settings.queue_inputs,
         queue_tokens=settings.queue_tokens,
-        batch_tokens=settings.batch_tokens or model.engine.batch_tokens,
+        # With one thread, a batch of an ONNX folder has fewer tokens than some models read.
+        batch_tokens=settings.batch_tokens or max(model.engine.batch_tokens, tokens),
         wait=settings.max_wait,
         timeout=settings.timeout,
     )

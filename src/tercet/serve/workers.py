@@ -23,12 +23,16 @@ from tercet.errors import TercetError
 from tercet.serve.logs import log
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ERROR = 2
 PAUSE = 1.0
 """Seconds before a dead worker is replaced, and between checks that the parent lives."""
 GLANCE = 0.2
 """Seconds between two looks of the parent at its workers and at what SIGHUP asks for."""
+
+
+def _signals() -> tuple[signal.Signals, ...]:
+    """Those that are passed on; a constant could not be imported on Windows."""
+    return signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -73,7 +77,7 @@ class Workers:
         refresh: reads again in the parent what workers are forked with, after SIGHUP
         """
         self._refresh = refresh
-        for number in SIGNALS:
+        for number in _signals():
             signal.signal(number, self._pass_on)
         if any(self._fork() for _ in range(self._count)) or self._watch():
             return True
@@ -92,7 +96,7 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             return False
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
-        for number in SIGNALS:
+        for number in _signals():
             signal.signal(number, signal.SIG_DFL)
         if not self._threads_set:
             self._take_cores()

@@ -25,9 +25,10 @@ def encoder_graph(
     """Token ids to vectors.
 
     roundings: for int8, of the linear layers by name; None for fp32
-    Inputs: ids and, where the encoder has several token types, types, int64 [rows, length];
-    lengths, int64 [rows]: how many tokens each row starts with, before its padding. Outputs:
-    vectors [rows, width], as pooled, and embeddings [rows, width], of length 1.
+    Inputs, int64 [rows, length], under the names that tokenizers of other libraries give them:
+    input_ids; attention_mask, 1 for the tokens that each row starts with and 0 for the padding
+    after them; and, where the encoder has several token types, token_type_ids. Outputs: vectors
+    [rows, width], as pooled, and embeddings [rows, width], of length 1.
     """
     config = encoder.config
     if not config.architecture.onnx:
@@ -85,15 +86,15 @@ class Writer:
 
     def model(self) -> ModelProto:
         graph, width = self.graph, self.config.width
-        ids = graph.input("ids", "int64", ["rows", "length"])
+        ids = graph.input("input_ids", "int64", ["rows", "length"])
+        attention_mask = graph.input("attention_mask", "int64", ["rows", "length"])
         has_types = self.config.token_types > 1
-        types = graph.input("types", "int64", ["rows", "length"]) if has_types else ""
-        lengths = graph.input("lengths", "int64", ["rows"])
+        types = graph.input("token_type_ids", "int64", ["rows", "length"]) if has_types else ""
         shape = graph.add("Shape", ids)
         length = graph.add("Gather", shape, graph.integers(1))
         start, step = (graph.constant(np.array(value, np.int64)) for value in (0, 1))
         places = graph.add("Range", start, graph.add("Squeeze", length), step)
-        real = graph.add("Less", places, graph.add("Unsqueeze", lengths, graph.integers(1)))
+        real = graph.add("Cast", attention_mask, to=TensorProto.BOOL)
         shapes = Shapes(
             rows=graph.add("Concat", shape, graph.integers(width), axis=0),
             flat=graph.integers(-1, width),
@@ -105,7 +106,7 @@ class Writer:
         for index in range(self.config.layers):
             hidden = self.layer(index, hidden, shapes)
         hidden = self._norm("final_norm", hidden) if self.config.architecture.final_norm else hidden
-        vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), lengths, real)
+        vectors = self._pool(graph.add("Reshape", hidden, shapes.rows), real)
         graph.output("vectors", vectors, ["rows", width])
         graph.output("embeddings", graph.unit(vectors), ["rows", width])
         return graph.model(
@@ -248,7 +249,7 @@ class Writer:
         bias = graph.add("Transpose", graph.add("Gather", table, buckets), perm=[2, 0, 1])
         return graph.add("Where", is_key, bias, graph.number(-np.inf))
 
-    def _pool(self, hidden: str, lengths: str, real: str) -> str:
+    def _pool(self, hidden: str, real: str) -> str:
         """hidden [rows, length, width] and real, bool [rows, length] -> [rows, width]."""
         graph = self.graph
         if self.pooling in ("cls", "pooler"):
@@ -267,8 +268,9 @@ class Writer:
             return graph.add("ReduceMax", masked, graph.integers(1), keepdims=0)
         masked = graph.add("Where", real, hidden, graph.number(0.0))
         summed = graph.add("ReduceSum", masked, graph.integers(1), keepdims=0)
-        counts = graph.add("Cast", lengths, to=TensorProto.FLOAT)
-        return graph.add("Div", summed, graph.add("Unsqueeze", counts, graph.integers(1)))
+        ones = graph.add("Cast", real, to=TensorProto.FLOAT)
+        counts = graph.add("ReduceSum", ones, graph.integers(1), keepdims=0)
+        return graph.add("Div", summed, counts)
 
 
 def quantised(weight: Floats) -> tuple[NDArray[np.int8], Floats]:

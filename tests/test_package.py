@@ -1,0 +1,40 @@
+"""What is published: the metadata of the package, and the container of the server."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import tercet
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_every_supported_python_is_a_classifier() -> None:
+    found = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert found == ["3.11", "3.12", "3.13", "3.14"]
+    assert PROJECT["requires-python"] == f">={found[0]}"
+
+
+def test_the_newest_changes_are_those_of_this_version() -> None:
+    page = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = re.search(r"^## (\S+)", page, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == tercet.__version__
+
+
+def test_the_container_copies_and_installs_what_exists() -> None:
+    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    copied = {name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]}
+    built_by_the_user = {"model"}
+    assert all((ROOT / name).exists() for name in copied - built_by_the_user)
+    # The build needs what the metadata names.
+    assert {"pyproject.toml", "src", PROJECT["readme"], *PROJECT["license-files"]} <= copied
+    (install,) = (line for line in lines if line.startswith("RUN pip install"))
+    extras = re.findall(r"\w+", install.partition("[")[2])
+    assert extras
+    assert set(extras) <= set(PROJECT["optional-dependencies"])
+    (start,) = (line for line in lines if line.startswith("ENTRYPOINT"))
+    assert '"tercet", "serve"' in start
