@@ -40,7 +40,7 @@ def test_vectors_go_to_a_file_and_talk_to_stderr(
     [
         (["absent.csv"], "absent.csv: no such file"),
         (["empty.txt"], "empty.txt: is empty."),
-        (["blank.csv"], "blank.csv: contains no rows."),
+        (["blank.csv"], "blank.csv: contains no rows, only a header (`text`)."),
         (["rows.csv", "--column", "answer"], "no column `answer`"),
         (["rows.xlsx"], "unknown kind of file `.xlsx`"),
         (["rows.csv", "--out", "vectors.csv"], "give FILE.parquet or FILE.npy"),
