@@ -181,8 +181,8 @@ def render(found: Sequence[Result]) -> str:
         "\n".join(_below_lines(scores)),
         "## Seconds",
         "Training with the head and loading of weights, without imports and test predictions; "
-        "mean per job, by device. Jobs side by side on a CPU ran beside other work too: their times "
-        "are upper bounds.",
+        "mean per job, by device. Jobs side by side on a CPU ran beside other work too: their "
+        "times are upper bounds.",
         _grid(("device", "jobs at once", "cell", *METHODS), _second_rows(found)),
         f"tercet takes longer than SetFit, same device, in: {', '.join(slower(found)) or '-'}.",
         "## Macro F1, and Spearman for STS",
