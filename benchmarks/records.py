@@ -61,19 +61,9 @@ def record(
         )
 
 
-def write_record(
-    file: str,
-    name: str,
-    *,
-    command: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    packages: Sequence[str],
-    **facts: Any,
-) -> None:
-    """Put a table into results/FILE under a name; other tables of the file stay."""
-    table = {"columns": columns, "rows": rows}
-    put(RESULTS / file, name, command=command, packages=packages, **table, **facts)
+def write_record(file: str, name: str, **record: Any) -> None:
+    """`put` a table into results/FILE."""
+    put(RESULTS / file, name, **record)
 
 
 def put(
@@ -86,6 +76,7 @@ def put(
     packages: Sequence[str],
     **facts: Any,
 ) -> None:
+    """Put a table into a file under a name; other tables of the file stay."""
     document = read_json_object(path) if path.exists() else {"records": {}}
     document["records"][name] = {
         "command": command,
