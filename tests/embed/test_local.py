@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +177,41 @@ def test_mistakes_are_told_in_a_sentence(
     with pytest.raises(TercetError, match=message.replace("(", r"\(")):
         embed(folder / source, folder / out, plain_model, column=column)
     assert sorted(folder.rglob("*")) == before
+
+
+class Killed(BaseException):
+    """A process that ends between two changes to the disk."""
+
+
+@pytest.mark.parametrize("step", range(40))
+def test_a_kill_between_two_changes_of_the_work_folder_leaves_it_usable(
+    file: Path, plain_model: Model, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    left = step
+
+    def counted(function: Any) -> Any:
+        def call(*arguments: Any, **more: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            return function(*arguments, **more)
+
+        return call
+
+    out = file.with_suffix(".npy")
+    with monkeypatch.context() as patched, suppress(Killed):
+        for name in ("replace", "unlink", "rmdir", "mkdir"):
+            patched.setattr(os, name, counted(getattr(os, name)))
+        # A killed process cleans nothing up; shutil has its own way to os.unlink.
+        patched.setattr(shutil, "rmtree", lambda path, **_: removed(Path(path)))
+        embed_file(str(file), str(out), model=plain_model)
+    assert embed_file(str(file), str(out), model=plain_model) == ROWS
+    assert not staged.work_folder(out).exists()
+
+
+def removed(path: Path) -> None:
+    """A folder removed entry by entry in the order of names, as a kill might find it."""
+    for entry in sorted(path.iterdir()):
+        removed(entry) if entry.is_dir() else entry.unlink()
+    path.rmdir()

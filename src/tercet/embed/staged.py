@@ -17,7 +17,7 @@ from tercet.data.stream import TEXT, VECTOR
 from tercet.data.text_table import TextSource
 from tercet.embed.schema import Identity, vector_array, vectors_of
 from tercet.errors import TercetError
-from tercet.files import exclusive, replace_file, write_json
+from tercet.files import exclusive, is_temporary, replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
 from tercet.specs import Floats
@@ -56,8 +56,15 @@ def working(out: str | Path, file: TextSource) -> Iterator[Path]:
 
 def remove_work(folder: Path) -> None:
     """Remove a work folder; one without our key is not ours and stays."""
-    if (folder / KEY_FILE).is_file():
-        shutil.rmtree(folder, ignore_errors=True)
+    if not (folder / KEY_FILE).is_file():
+        return
+    # The key goes last: what a kill leaves is still known to be ours.
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != KEY_FILE:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: 
             return
     except (FileNotFoundError, ValueError):
         pass
-    if folder.is_dir() and any(folder.iterdir()) and not path.is_file():
+    if not path.is_file() and _holds_files(folder):
         raise TercetError(
             f"{folder}: holds other files, and work on the output would be put there; move them, "
             "or choose another output."
@@ -133,6 +140,11 @@ def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: 
     remove_work(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(path, key)
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether a folder holds more than what a kill left while our key was being written."""
+    return folder.is_dir() and not all(map(is_temporary, folder.iterdir()))
 
 
 def _finish(
