@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+# The package imports these, and its own parts, when they are first used: here, before the clock
+# starts, as for its peers.
+import sklearn.linear_model
+import sklearn.metrics
+import torch._dynamo
+
 import tercet
 from fit_peers.jobs import Predict, Task
 
-# The package imports its parts when they are first used: here, before the clock starts.
 train = tercet.fit
 
 

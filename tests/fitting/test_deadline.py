@@ -93,6 +93,21 @@ def shortened(result: Any) -> Any:
     return stage.shortened
 
 
+def test_a_slow_first_fold_is_not_taken_for_the_pace(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pace(what: str, note: str) -> float:
+        return (
+            60.0 * MINUTES / 3.0 if what == "linear model" and note.startswith("trial 1") else 0.1
+        )
+
+    clock = Slow(pace)
+    monkeypatch.setattr(fitting, "Budget", lambda s: Budget(s, clock=lambda: clock.now))
+    fit(team=rows(), minutes=MINUTES, listener=clock)
+    assert "tuning" in clock.works
+    assert NO_TIME not in clock.said
+
+
 def test_nothing_depends_on_the_pace_within_the_time(slowly: Any) -> None:
     (one, first), (other, second) = slowly(lambda *_: 0.5), slowly(lambda *_: 1.1)
     assert weights(one.folder) == weights(other.folder)

@@ -50,15 +50,21 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     examples = {
         source.name: work.examples(linear_trial.recipe, source) for source in settings.sources
     }
+    groups = _groups(work, settings)
     splits = [
-        Folds(examples, folds=FOLDS, groups=_groups(work, settings), seed=settings.seed + split)
+        Folds(
+            examples,
+            folds=FOLDS,
+            groups=groups,
+            seed=settings.seed + split,
+            clock=lambda: work.budget.spent,
+        )
         for split in range(SPLITS)
     ]
-    began = work.budget.spent
     with joined(work.listener, "linear model", steps=FOLDS) as following:
         linear = splits[0].judge(linear_trial, following)
-    # Each fold encodes all rows once.
-    encoding = (work.budget.spent - began) / FOLDS
+    # Each fold encodes all rows once; the first one also imports what it needs.
+    encoding = linear.seconds
     baselines = _baselines(linear)
     is_folded = work.budget.epochs(settings, encoding, trainings=FOLDS) == settings.epochs
     if is_folded:

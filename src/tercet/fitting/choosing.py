@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -31,11 +31,15 @@ it by chance. With more rows, what they show counts."""
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a candidate predicts for all rows of the tasks, each by a model that did not see it."""
+    """What a candidate predicts for all rows of the tasks, each by a model that did not see it.
+
+    seconds: that the fastest fold took
+    """
 
     tasks: Mapping[str, TaskSpec]
     outputs: Mapping[str, Floats]
     labels: Mapping[str, Labels]
+    seconds: float
 
     def answers(self, name: str, examples: Examples) -> Answers:
         """The predictions of a task, calibrated, with metrics and intervals."""
@@ -87,7 +91,10 @@ class Judged:
 
 class Folds:
     """Rows dealt out for cross-validation; equal texts, pairs that share one and groups stay
-    together."""
+    together.
+
+    clock: seconds that never go back
+    """
 
     def __init__(
         self,
@@ -96,8 +103,10 @@ class Folds:
         folds: int,
         groups: Mapping[str, Sequence[str | None]],
         seed: int,
+        clock: Callable[[], float],
     ) -> None:
         self.count = folds
+        self._clock = clock
         self.examples = examples
         self._numbers = {
             name: fold_numbers(
@@ -121,15 +130,18 @@ class Folds:
             name: np.zeros((len(self._numbers[name]), task.outputs(best_mode(task))), np.float32)
             for name, task in tasks.items()
         }
+        seconds = []
         for fold in range(self.count):
+            began = self._clock()
             following.note = f"trial {fold + 1} of {self.count}"
             rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
             trial.train(rows, listener=following, limit=limit)
             for name, task in tasks.items():
                 others = self._rows(name, fold, held_out=True)
                 outputs[name][others] = trial.outputs(name, best_mode(task), others)
-        labels = {name: each.labels for name, each in self.examples.items()}
-        return Judged(tasks, outputs, {n: each for n, each in labels.items() if each is not None})
+            seconds.append(self._clock() - began)
+        labels = {n: each.labels for n, each in self.examples.items() if each.labels is not None}
+        return Judged(tasks, outputs, labels, min(seconds))
 
     def _rows(self, name: str, fold: int, *, held_out: bool) -> Rows:
         numbers = self._numbers[name.removesuffix(CONTRAST)]
