@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
-
-# The package imports these, and its own parts, when they are first used: here, before the clock
-# starts, as for its peers.
-import sklearn.linear_model
-import sklearn.metrics
-import torch._dynamo
 
 import tercet
 from fit_peers.jobs import Predict, Task
 
+# The package imports its parts when they are first used: here, before the clock starts, and with
+# them what SetFit imports with its own.
 train = tercet.fit
+for part in ("sklearn.linear_model", "sklearn.metrics", "torch._dynamo"):
+    import_module(part)
 
 
 def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
