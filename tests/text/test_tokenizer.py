@@ -336,3 +336,43 @@ def counted_characters(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(tokenizer, "_encode", counted)
     return read
+
+
+def test_files_that_a_folder_only_links_to_are_not_saved_with_it(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "model"))
+    (tmp_path / "secret").write_text("a secret", "utf-8")
+    for name in ("merges.txt", "added_tokens.json"):
+        (folder / name).symlink_to(tmp_path / "secret")
+    (folder / "inside").write_text("#version: 0.2", "utf-8")
+    (folder / "vocab.json").symlink_to("inside")
+    Tokenizer.load(folder).save(tmp_path / "saved")
+    assert not any(b"secret" in path.read_bytes() for path in (tmp_path / "saved").iterdir())
+    assert (tmp_path / "saved" / "vocab.json").read_text("utf-8") == "#version: 0.2"
+
+
+def test_folders_of_the_hubs_cache_are_links_and_saved_whole(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b/snapshots/1"
+    shutil.copytree(tiny_encoder, blobs)
+    snapshot.mkdir(parents=True)
+    for path in blobs.iterdir():
+        (snapshot / path.name).symlink_to(Path("..", "..", "blobs", path.name))
+    Tokenizer.load(snapshot).save(tmp_path / "saved")
+    Tokenizer.load(tiny_encoder).save(tmp_path / "plain")
+    names = sorted(path.name for path in (tmp_path / "plain").iterdir())
+    assert "vocab.txt" in names
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == names
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+def test_a_tokenizer_of_absurd_size_is_not_read(
+    tiny_encoder: Path, tmp_path: Path, name: str
+) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "model"))
+    with (folder / name).open("ab") as file:
+        file.truncate(10**12)  # takes no room on the disk
+    with pytest.raises(TercetError, match=f"{name} has more than 67,108,864 bytes"):
+        Tokenizer.load(folder)
