@@ -3,6 +3,7 @@
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
     python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
     python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
+    python benchmarks/serve.py tokenising [MODEL]                beside texts of megabytes of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
     python benchmarks/serve.py memory [MODEL]                    100,000 requests
     python benchmarks/serve.py drain [MODEL]                     SIGTERM under load, ten times
@@ -42,6 +43,7 @@ CLIENTS = 32
 SENTENCES = 10_000
 DRAINS = 10
 HEALTH_TARGET = "100 ms"
+BESIDE = ("answers", "median", "p99", "longest")
 OFFLINE = "offline `model.embed`, one call of 3,000 sentences"
 PACKAGES = ("torch", "uvicorn", "fastapi")
 READY = 120.0
@@ -293,7 +295,7 @@ def compare(model: Path, arguments: argparse.Namespace) -> None:
         raise SystemExit("compare needs --against DIR, another checkout.")
     texts = sentences(SENTENCES)
     requests = embeddings(model, texts)
-    trees = {"before": arguments.against.resolve(), "now": Path(__file__).resolve().parents[1]}
+    trees = trees_of(arguments.against)
     rates: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
         rates.setdefault("offline", []).append(offline(model, texts))
@@ -395,32 +397,97 @@ async def overloaded(load: Load, server: Server, rate: float, seconds: float) ->
 
 def fairness(model: Path, arguments: argparse.Namespace) -> None:
     """Two words from one client, while four connections of another send all that is allowed."""
-    word = "film "
-    large = request("/embed", {"inputs": [word * 120] * 2048}, key="mallory")
-    small = request("/embed", {"inputs": "two words"}, key="ada")
+    large = [request("/embed", {"inputs": ["film " * 120] * 2048}, key="mallory")]
+    beside("fairness", model, arguments, texts=["two words"], large=large, connections=4)
+
+
+def tokenising(model: Path, arguments: argparse.Namespace) -> None:
+    """Short texts from one client, while six connections of another send texts of 4 MB."""
+    texts = ["x" * 3_900_000, "film " * 780_000, " " * 3_900_000, "\u00e9" * 650_000]
+    large = [request("/embed", {"inputs": text}, key="mallory") for text in texts]
+    short = ["two words", "two words " * 300]
+    beside("tokenising", model, arguments, texts=short, large=large, connections=6)
+
+
+def beside(
+    name: str,
+    model: Path,
+    arguments: argparse.Namespace,
+    *,
+    texts: list[str],
+    large: list[bytes],
+    connections: int,
+) -> None:
+    """Record how long one client's texts take, alone and beside large requests of another."""
+    trees = trees_of(arguments.against)
+    rows = [
+        [tree, *row]
+        for tree, folder in trees.items()
+        for row in beside_rows(folder, model, arguments, texts, large, connections)
+    ]
+    record(
+        name,
+        columns=["checkout", "characters", "answers to others", *BESIDE],
+        rows=rows,
+        values={
+            "seconds": f"{arguments.seconds:.0f} s",
+            "connections": connections,
+            **{f"{tree} commit": commit_of(folder) for tree, folder in trees.items()},
+        },
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+    )
+
+
+def trees_of(against: Path | None) -> dict[str, Path]:
+    """The checkouts to measure, by name."""
+    before = {} if against is None else {"before": against.resolve()}
+    return {**before, "now": Path(__file__).resolve().parents[1]}
+
+
+def commit_of(tree: Path) -> str:
+    command = ["git", "-C", str(tree), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def beside_rows(
+    tree: Path,
+    model: Path,
+    arguments: argparse.Namespace,
+    texts: list[str],
+    large: list[bytes],
+    connections: int,
+) -> Iterator[list[str]]:
+    """Each text on a connection of its own, first without the large requests."""
+    small = {len(text): request("/embed", {"inputs": text}, key="ada") for text in texts}
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
         keys.write_text("ada\nmallory\n", "utf-8")
         command = [*ours(model, arguments.port), "--keys-file", str(keys)]
-        with serving("tercet", command, arguments.port) as server:
-            alone = Load(server.port, [small])
-            asyncio.run(alone.run(1, seconds=min(5.0, arguments.seconds)))
-            print_load("two words, alone", alone.statuses[200] / 5, alone)
-            loads = {"maximal": Load(server.port, [large]), "two words": Load(server.port, [small])}
-            asyncio.run(beside(loads, arguments.seconds))
-            for name, load in loads.items():
-                print(f"{name}\t{counts(load)}\t{load.lost} lost")
-            print_load(
-                "two words",
-                loads["two words"].statuses[200] / arguments.seconds,
-                loads["two words"],
-            )
+        with serving("tercet", command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+            for others in (0, connections):
+                loads = {size: Load(server.port, [each]) for size, each in small.items()}
+                hostile = Load(server.port, large)
+                seconds = arguments.seconds if others else min(5.0, arguments.seconds)
+                asyncio.run(run_beside([*loads.values()], hostile, others, seconds))
+                for size, load in loads.items():
+                    yield [f"{size:,}", counts(hostile) or "none", *beside_cells(load)]
 
 
-async def beside(loads: dict[str, Load], seconds: float) -> None:
-    await asyncio.gather(
-        loads["maximal"].run(4, seconds=seconds), loads["two words"].run(1, seconds=seconds)
-    )
+async def run_beside(loads: list[Load], hostile: Load, others: int, seconds: float) -> None:
+    work = [hostile.run(others, seconds=seconds)] if others else []
+    await asyncio.gather(*work, *(load.run(1, seconds=seconds) for load in loads))
+
+
+def beside_cells(load: Load) -> list[str]:
+    """The figures of `BESIDE`."""
+    answers = counts(load) + (f", {load.lost} lost" if load.lost else "")
+    if len(load.seconds) < 2:
+        return [answers, "", "", ""]
+    longest = max(load.seconds)
+    p99 = min(statistics.quantiles(load.seconds, n=100)[98], longest)
+    times = (statistics.median(load.seconds), p99, longest)
+    return [answers, *(f"{1000 * seconds:,.0f} ms" for seconds in times)]
 
 
 def memory(model: Path, arguments: argparse.Namespace) -> None:
@@ -499,6 +566,7 @@ BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
     "compare": compare,
     "fairness": fairness,
+    "tokenising": tokenising,
     "overload": overload,
     "memory": memory,
     "drain": drain,

@@ -38,3 +38,9 @@ def test_the_container_copies_and_installs_what_exists() -> None:
     assert set(extras) <= set(PROJECT["optional-dependencies"])
     (start,) = (line for line in lines if line.startswith("ENTRYPOINT"))
     assert '"tercet", "serve"' in start
+
+
+def test_every_part_that_users_install_has_a_lowest_version() -> None:
+    extras = PROJECT["optional-dependencies"]
+    needed = [*PROJECT["dependencies"], *(part for e in extras if e != "dev" for part in extras[e])]
+    assert [part for part in needed if ">=" not in part] == []

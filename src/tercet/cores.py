@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 
 THREADS = "OMP_NUM_THREADS"
 """The environment variable from which torch reads its number of threads on import."""
+
+NICENESS = 5
 
 
 def threads() -> int:
@@ -28,6 +32,12 @@ def shared_environment(processes: int) -> dict[str, str]:
     if processes == 1:
         return dict(os.environ)
     return {THREADS: str(share(processes))} | os.environ
+
+
+def give_way() -> None:
+    """Let other threads go first where cores are few; on Linux, where threads have priorities."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def _cores() -> int:

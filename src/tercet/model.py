@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -285,20 +285,25 @@ class Model:
             raise TercetError(f"The task `{task}` of this model has no mode `{mode}`, only {has}.")
         return mode
 
-    def pieces(self, texts: Sequence[str], *, exact_lengths: bool = True) -> Pieces:
-        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows.
-
-        exact_lengths: if false, texts that are truncated are read no further than needed, and their
-            lengths before the cut are lower bounds
-        """
-        limit = self.info.max_tokens
-        if self.info.lower_case:
-            texts = [text.lower() for text in texts]
+    def pieces(self, texts: Sequence[str]) -> Pieces:
+        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows."""
+        limit, texts = self.info.max_tokens, self._cased(texts)
         if self.info.long == "windows":
             return self.tokenizer.whole_pieces(texts, limit=limit)
-        if exact_lengths:
-            return self.tokenizer.pieces(texts, limit=limit)
-        return self.tokenizer.first_pieces(texts, limit=limit)
+        return self.tokenizer.pieces(texts, limit=limit)
+
+    def piece_steps(self, texts: Sequence[str]) -> Iterator[Pieces]:
+        """The same pieces in short steps, each of which gives the texts that it ends.
+
+        Texts that are truncated are read no further than needed, and their lengths before the cut
+        are lower bounds.
+        """
+        tokenizer = self.tokenizer
+        read = tokenizer.whole_steps if self.info.long == "windows" else tokenizer.first_steps
+        yield from read(self._cased(texts), limit=self.info.max_tokens)
+
+    def _cased(self, texts: Sequence[str]) -> Sequence[str]:
+        return [text.lower() for text in texts] if self.info.lower_case else texts
 
     def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
         """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""

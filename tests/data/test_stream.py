@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -156,3 +157,14 @@ def test_duplicate_ids_in_parquet_are_named_by_their_rows(tmp_path: Path) -> Non
     pa.parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(TercetError, match="row 3: id '1970-01-04' is already on row 1"):
         TextFile.open(tmp_path / "a.parquet")
+
+
+def test_many_columns_are_read_in_linear_time(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(100_000)]
+    path = tmp_path / "wide.csv"
+    lines = (",".join(cells) for cells in (["text", *names], ["a film", *"1" * 100_000]))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    began = time.monotonic()
+    (batch,) = TextFile.open(path).batches()
+    assert batch.num_columns == 100_002
+    assert time.monotonic() - began < 30  # in quadratic time it takes minutes

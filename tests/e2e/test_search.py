@@ -313,6 +313,18 @@ def test_mine_keeps_a_spreadsheet_from_running_texts(
     assert [row["first"] for row in read_table(out)] == ["'=1+1 film"]
 
 
+def test_mine_leaves_files_of_a_user_alone(here, tmp_path: Path, tiny_encoder: Path) -> None:
+    (tmp_path / "rows.txt").write_text("a dull film\na dull film\n", "utf-8")
+    thesis = tmp_path / "pairs.csv.work" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("mine", "utf-8")
+    arguments = ("--model", tiny_encoder, "--out", tmp_path / "pairs.csv")
+    ended = here("mine", tmp_path / "rows.txt", *arguments)
+    assert thesis.read_text("utf-8") == "mine"
+    assert ended.code == 2
+    assert "holds other files" in ended.err
+
+
 def test_mine_above_a_threshold_and_in_groups(here, tmp_path: Path, tiny_encoder: Path) -> None:
     file = tmp_path / "rows.txt"
     file.write_text("a dull film\nold red people\n\na dull film\nquiet dance 7\na dull film\n")

@@ -19,6 +19,7 @@ from tercet.nn.device_tokens import DeviceTokens, PackedTokens
 from tercet.nn.folder import load_encoder, save_encoder
 from tercet.nn.names import to_hugging_face
 from tercet.nn.plan import padded_blocks
+from tercet.text import tokenizer as tokenizer_module
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Tokens
 
@@ -177,6 +178,22 @@ def test_tokens_equal_those_of_transformers(
         assert again(part, **options)["input_ids"] == singles
     assert ours.mask_id == theirs.mask_token_id
     assert set(theirs.all_special_ids) <= ours.special_ids
+
+
+def test_parts_of_a_long_text_have_the_pieces_of_the_whole(
+    family: Path, sample_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = random.Random(0)
+    spaces = [" ", "  ", "\n", " \n ", "\n\n", "    ", "\t ", " \u3000"]
+    every = texts(300, sample_data)
+    text = "".join(part + generator.choice(spaces) for part in every)
+    tokenizer = Tokenizer.load(family)
+    whole = tokenizer.pieces([text], limit=10**6)
+    monkeypatch.setattr(tokenizer_module, "PART_CHARACTERS", 20)
+    monkeypatch.setattr(tokenizer_module, "STEP_CHARACTERS", max(map(len, every)) + 1000)
+    parts = tokenizer.pieces([text], limit=10**6)
+    assert len(whole.ids) > 3000
+    assert parts.ids.tolist() == whole.ids.tolist()
 
 
 def test_the_pair_template_is_the_familys_own(make_family: Any) -> None:

@@ -152,3 +152,10 @@ def test_a_module_may_not_lie_outside(folder: Path) -> None:
     write(folder / "modules.json", modules)
     with pytest.raises(TercetError, match="should be a folder inside this one"):
         tercet.load(folder)
+
+
+@pytest.mark.parametrize("limit", ["Infinity", "NaN", "1e400", "-3", "true", '"x"', "[]", "1e30"])
+def test_a_limit_that_is_not_one_is_the_encoders_own(folder: Path, limit: str) -> None:
+    text = f'{{"max_seq_length": {limit}}}'
+    (folder / "sentence_bert_config.json").write_text(text, "utf-8")
+    assert tercet.load(folder, device="cpu").info.max_tokens == 64

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -339,6 +340,20 @@ def test_a_damaged_folder_is_told_in_one_sentence(both, tmp_path: Path, file: st
             tercet.load(tmp_path / damage).sentiment(["a"])
         assert "\n" not in str(result.value)
         assert str(tmp_path / damage) in str(result.value)
+
+
+def test_a_graph_with_a_name_that_is_not_text_is_told_in_one_sentence(
+    both, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, exported = both
+    exported.save(tmp_path / "model")
+    path = tmp_path / "model" / "heads" / "sentiment.single.onnx"
+    graph = onnx.load(path)
+    name = graph.graph.node[0].output[0].encode()
+    path.write_bytes(path.read_bytes().replace(name, bytes([name[0] ^ 128]) + name[1:], 1))
+    with pytest.raises(TercetError, match=r"sentiment.single.onnx: cannot be read"):
+        tercet.load(tmp_path / "model").sentiment(["a"])
+    assert capfd.readouterr().out == ""
 
 
 def test_without_the_extra_one_sentence(both, monkeypatch, tmp_path: Path) -> None:

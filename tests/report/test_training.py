@@ -101,3 +101,21 @@ def test_a_killed_run_can_be_read_and_a_broken_one_is_named(tmp_path: Path) -> N
     assert not is_run(tmp_path)
     with pytest.raises(TercetError, match="is not a run folder"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("summary.json", "{"),
+        ("summary.json", "[]"),
+        ("summary.json", '{"warnings": 3}'),
+        ("metrics.jsonl", "3\n"),
+        ("metrics.jsonl", '{"step": "x", "dev": 3}\n'),
+    ],
+)
+def test_a_damaged_run_is_one_sentence(tmp_path: Path, file: str, content: str) -> None:
+    folder = write_run(tmp_path / "run", [step(1, "first")])
+    (folder / file).write_text(content, "utf-8")
+    with pytest.raises(TercetError, match="run") as error:
+        read_run(folder)
+    assert "\n" not in str(error.value)

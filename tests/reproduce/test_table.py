@@ -149,3 +149,12 @@ def test_recipes_are_chosen_by_name_and_by_group() -> None:
     assert choose(["simcse/all-tasks", "robust", "robust/exp03"]) == ["simcse/all-tasks", *robust]
     with pytest.raises(TercetError, match="robst: neither a recipe nor a group"):
         choose(["robst"])
+
+
+@pytest.mark.parametrize("summary", ["{", "[]", "{}", '{"dev": 3}', '{"dev": {"sentiment": []}}'])
+def test_a_damaged_summary_is_one_sentence(tmp_path: Path, summary: str) -> None:
+    outcome = leave(tmp_path, "bertology/head-mod", 1, dev(0.4, 0.7, 0.8))
+    file = outcome.experiment.folder(tmp_path) / "summary.json"
+    file.write_text(summary, "utf-8")
+    with pytest.raises(TercetError, match=str(tmp_path)):
+        build_rows([outcome], tmp_path)

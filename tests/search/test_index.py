@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tercet import weights
 from tercet.data.stream import TextFile
 from tercet.embed import staged
 from tercet.embed.local import embed_file
-from tercet.embed.schema import Identity, vectors_of
+from tercet.embed.schema import NAME_KEY, Identity, vectors_of
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
@@ -506,3 +507,22 @@ def test_files_of_a_user_beside_an_index_are_never_removed(
     with pytest.raises(TercetError, match="holds other files"):
         embed_file(str(tmp_path / "a.txt"), str(out), model=model)
     assert kept.read_text("utf-8") == "mine"
+
+
+def test_an_index_causes_no_download(
+    built: Index, model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(weights, "_hub_commit", asked.append)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    built._dataset.update_schema_metadata({NAME_KEY: "somebody/elses-model"})
+    index = Index.open(built.folder)
+    with pytest.raises(TercetError, match=r"somebody/elses-model, which is not on this machine"):
+        index.search("dull")
+    assert asked == []
+    index.model = model
+    assert index.search("dull")[0]
+    model.save(tmp_path / "here")
+    monkeypatch.setattr(weights, "downloaded", lambda name: tmp_path / "here")
+    assert Index.open(built.folder).search("dull")[0]
+    assert asked == []

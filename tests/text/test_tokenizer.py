@@ -20,8 +20,8 @@ from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer
 
 from tercet.errors import TercetError
-from tercet.text.tokenizer import Tokenizer
-from tercet.text.tokens import Tokens
+from tercet.text.tokenizer import STEP_CHARACTERS, Tokenizer
+from tercet.text.tokens import Pieces, Tokens
 
 ODD = [
     "",
@@ -286,7 +286,8 @@ def test_a_forked_child_neither_hangs_nor_warns(tiny_encoder, parallelism):
 )
 def test_of_long_texts_the_first_pieces_are_read(tiny_encoder: Path, texts: list[str]) -> None:
     tokenizer = tokenizer_of(tiny_encoder)
-    whole, first = tokenizer.pieces(texts, limit=24), tokenizer.first_pieces(texts, limit=24)
+    whole = tokenizer.pieces(texts, limit=24)
+    first = Pieces.concat([*tokenizer.first_steps(texts, limit=24)])
     assert (first.ids == whole.ids).all()
     assert (first.offsets == whole.offsets).all()
     assert ((first.lengths > 24) == (whole.lengths > 24)).all()
@@ -302,6 +303,30 @@ def test_a_text_of_megabytes_is_not_read_whole(
     tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer = Tokenizer.load(tiny_encoder)
+    read = counted_characters(tokenizer, monkeypatch)
+    list(tokenizer.first_steps(["dull film " * 400_000, "dull"], limit=48))
+    assert sum(read) < 10_000
+
+
+@pytest.mark.parametrize("text", ["x" * 10**6, " " * 10**6, "e\u0301" * 10**6, "x " + "y" * 10**6])
+def test_no_step_reads_more_than_its_characters(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    tokenizer = Tokenizer.load(tiny_encoder)
+    read = counted_characters(tokenizer, monkeypatch)
+    texts = ["dull", text, "film " * 20_000, "film"]
+    first = Pieces.concat([*tokenizer.first_steps(texts, limit=48)])
+    whole = tokenizer.pieces(texts, limit=48)
+    assert (first.ids == whole.ids).all()
+    assert (first.offsets == whole.offsets).all()
+    assert max(read) <= STEP_CHARACTERS
+    steps = [*tokenizer.whole_steps(texts, limit=48)]
+    assert len(steps) > 20
+    assert (Pieces.concat(steps).ids == tokenizer.whole_pieces(texts, limit=48).ids).all()
+
+
+def counted_characters(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The characters of each call of the backend, as they are made."""
     read: list[int] = []
     encode = tokenizer._encode
 
@@ -310,5 +335,44 @@ def test_a_text_of_megabytes_is_not_read_whole(
         return encode(texts)
 
     monkeypatch.setattr(tokenizer, "_encode", counted)
-    tokenizer.first_pieces(["dull film " * 400_000, "dull"], limit=48)
-    assert sum(read) < 10_000
+    return read
+
+
+def test_files_that_a_folder_only_links_to_are_not_saved_with_it(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "model"))
+    (tmp_path / "secret").write_text("a secret", "utf-8")
+    for name in ("merges.txt", "added_tokens.json"):
+        (folder / name).symlink_to(tmp_path / "secret")
+    (folder / "inside").write_text("#version: 0.2", "utf-8")
+    (folder / "vocab.json").symlink_to("inside")
+    Tokenizer.load(folder).save(tmp_path / "saved")
+    assert not any(b"secret" in path.read_bytes() for path in (tmp_path / "saved").iterdir())
+    assert (tmp_path / "saved" / "vocab.json").read_text("utf-8") == "#version: 0.2"
+
+
+def test_folders_of_the_hubs_cache_are_links_and_saved_whole(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b/snapshots/1"
+    shutil.copytree(tiny_encoder, blobs)
+    snapshot.mkdir(parents=True)
+    for path in blobs.iterdir():
+        (snapshot / path.name).symlink_to(Path("..", "..", "blobs", path.name))
+    Tokenizer.load(snapshot).save(tmp_path / "saved")
+    Tokenizer.load(tiny_encoder).save(tmp_path / "plain")
+    names = sorted(path.name for path in (tmp_path / "plain").iterdir())
+    assert "vocab.txt" in names
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == names
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+def test_a_tokenizer_of_absurd_size_is_not_read(
+    tiny_encoder: Path, tmp_path: Path, name: str
+) -> None:
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "model"))
+    with (folder / name).open("ab") as file:
+        file.truncate(10**12)  # takes no room on the disk
+    with pytest.raises(TercetError, match=f"{name} has more than 67,108,864 bytes"):
+        Tokenizer.load(folder)

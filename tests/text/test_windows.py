@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,7 @@ def test_parts_of_a_long_text_have_the_pieces_of_the_whole(
     text = f"{SENTENCE} " * 50
     whole = tokenizer.whole_pieces([text], limit=20)
     monkeypatch.setattr(tokenizer_module, "PART_CHARACTERS", 100)
+    monkeypatch.setattr(tokenizer_module, "STEP_CHARACTERS", 200)
     parts = tokenizer.whole_pieces(["a film", text], limit=20)
     assert (parts.ids[parts.offsets[1] :] == whole.ids).all()
     assert parts.ends is not None
@@ -101,11 +103,14 @@ def test_parts_of_a_long_text_have_the_pieces_of_the_whole(
     assert (parts.ends[parts.offsets[1] :] == whole.ends).mean() > 0.95
 
 
-@given(text=st.text("ab \n", max_size=60), size=st.integers(1, 20))
-def test_slices_join_to_the_text(text: str, size: int) -> None:
-    parts = list(slices(text, size=size))
+@given(text=st.text("ab \n", max_size=60), size=st.integers(1, 20), more=st.integers(0, 20))
+def test_slices_join_to_the_text(text: str, size: int, more: int) -> None:
+    parts = list(slices(text, size=size, most=size + more))
     assert "".join(parts) == text
-    assert max(map(len, parts)) <= size
+    assert max(map(len, parts)) <= size + more
+    assert all(len(part) >= size for part in parts[:-1])
+    for part, rest in pairwise(parts):  # cut after a word, but for one that is too long
+        assert len(part) == size + more or (not part[-1].isspace() and rest[0].isspace())
 
 
 def test_texts_are_windows_by_themselves_or_in_several(tokenizer: Tokenizer) -> None:

@@ -56,7 +56,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def trained(tree: dict[str, Any], data: Path, name: str) -> tercet.Model:
     recipe = Recipe.from_tree(tree, where="mine")
     train_recipe(recipe, data=data, out=data / name, device="cpu", listener=Silent())
-    return tercet.load(data / name)
+    return tercet.load(data / name, device="cpu")
 
 
 def test_metrics_come_with_and_without_seen_rows(tiny_encoder: Path, data: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 import tercet.training.loop as loop
 from tercet.data.examples import read_examples
 from tercet.errors import TercetError
-from tercet.model import Model, load
+from tercet.model import Model
+from tercet.model import load as load_on
 from tercet.recipe import Recipe
 from tercet.training.listener import Silent
 from tercet.training.regression import ALPHAS, NEVER, fit_classes, fit_grades
 from tercet.training.run import train_recipe
 
+# Runs are trained on the CPU; on a GPU their models would answer in another precision.
+load = partial(load_on, device="cpu")
 UNIT = {"kind": "mlp", "normalise": True, "dropout": 0.0}
 FEATURES = ["u", "v", "absdiff", "product", "cosine"]
 SOLVE = {"name": "heads", "solve": True, "freeze": ["encoder"]}

@@ -112,7 +112,9 @@ def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
     limit = limits.get("max_seq_length")
     if limit is None:
         limit = _optional(folder / "tokenizer_config.json").get("model_max_length")
-    return int(min(limit, most)) if isinstance(limit, int | float) and limit >= 1 else most
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        return most
+    return int(min(limit, most))
 
 
 def _optional(path: Path) -> dict[str, Any]:

@@ -153,15 +153,20 @@ def _open(path: Path) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    try:
-        return ort.InferenceSession(
-            path, options, providers=["CPUExecutionProvider"], disabled_optimizers=SLOW
-        )
-    except state.NoSuchFile as error:
-        raise TercetError(f"{path}: is missing from this model folder.") from error
-    except (
-        *(state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.InvalidArgument),
-        *(state.NotImplemented, state.RuntimeException),
-    ) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise TercetError(f"{path}: cannot be read as an ONNX model: {reason}") from error
+    with reading(path):  # a name in it that is not UTF-8 is not among the errors below
+        try:
+            return ort.InferenceSession(
+                path,
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=SLOW,
+                enable_fallback=0,  # it would print to stdout and try the same again
+            )
+        except state.NoSuchFile as error:
+            raise TercetError(f"{path}: is missing from this model folder.") from error
+        except (
+            *(state.Fail, state.InvalidGraph, state.InvalidProtobuf, state.InvalidArgument),
+            *(state.NotImplemented, state.RuntimeException),
+        ) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise TercetError(f"{path}: cannot be read as an ONNX model: {reason}") from error

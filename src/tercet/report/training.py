@@ -16,7 +16,7 @@ from tercet.evaluation import presentation as show
 from tercet.evaluation.metrics import Values
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.simple_scores import Baselines, read_baselines
-from tercet.files import read_json_object
+from tercet.files import read_json_object, reading
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
 
@@ -84,6 +84,11 @@ def read_run(folder: Path) -> RunHistory:
     """The history of a run folder, finished or not."""
     if not is_run(folder):
         raise TercetError(f"{folder}: is not a run folder: it lacks recipe.toml or metrics.jsonl.")
+    with reading(folder):
+        return _read_run(folder)
+
+
+def _read_run(folder: Path) -> RunHistory:
     recipe = Recipe.load(folder / "recipe.toml")
     lines = _read_lines(folder / "metrics.jsonl")
     steps = [line for line in lines if "loss" in line]

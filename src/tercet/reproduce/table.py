@@ -12,7 +12,7 @@ from typing import Any
 from scipy import stats
 
 from tercet.evaluation.scoring import best_mode
-from tercet.files import read_json_object, write_json, write_text
+from tercet.files import read_json_object, reading, write_json, write_text
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.facts import reading_changes
 from tercet.reproduce.runs import Outcome, with_earlier
@@ -70,7 +70,8 @@ def build_rows(outcomes: Sequence[Outcome], out: Path) -> list[ExperimentRow]:
     by_name: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_name.setdefault(outcome.experiment.name, []).append(outcome)
-    return [_row(name, of_name, out) for name, of_name in by_name.items()]
+    with reading(out):
+        return [_row(name, of_name, out) for name, of_name in by_name.items()]
 
 
 def _row(name: str, outcomes: Sequence[Outcome], out: Path) -> ExperimentRow:

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from tercet import weights
 from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.data.text_table import Texts, TextSource, open_texts
 from tercet.embed.schema import HASH_KEY, LONG_KEY, NAME_KEY, Identity, vectors_schema
 from tercet.embed.staged import remove_work, stage, working
 from tercet.errors import ArgumentError, TercetError
 from tercet.inputs import sentences_of
-from tercet.model import Model, load
+from tercet.model import Model, find_local_folder, load
 from tercet.progress import Phases, silent_phases
 from tercet.search import ann, changes
 from tercet.search.exact import InMemory
@@ -48,7 +49,8 @@ class Index:
     def open(cls, folder: str | Path, model: Model | None = None) -> Index:
         """The newest version of an index.
 
-        model: the model that made it; default: loaded by its stored name when first needed
+        model: the model that made it; default: loaded by its stored name when first needed, if it
+            is on this machine or a name of `tercet weights`
         """
         return cls(str(folder), open_dataset(str(folder)), model)
 
@@ -130,7 +132,7 @@ class Index:
         """The model that made the vectors."""
         with self._lock:
             if self._model is None:
-                self._model = self._checked(load(self.model_name, long=self.long))
+                self._model = self._checked(load(self._model_source(), long=self.long))
             return self._model
 
     @model.setter
@@ -286,6 +288,19 @@ class Index:
                 memory = self._memory
             return memory.nearest(vectors, top, where)
         return ann.nearest(self._dataset, vectors, top, where, setting)
+
+    def _model_source(self) -> str | Path:
+        """Where its model is found; an index may be a stranger's, so it causes no download."""
+        name = self.model_name
+        if find_local_folder(name) is not None or weights.registered(name) is not None:
+            return name
+        if (folder := weights.downloaded(name)) is None:
+            raise ArgumentError(
+                f"{self.folder}: its vectors were made by the model {name}, which is not on this "
+                "machine; give that model as `model`.",
+                "model",
+            )
+        return folder
 
     def _checked(self, model: Model) -> Model:
         identity = Identity.of(model)

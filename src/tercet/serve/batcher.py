@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
+from tercet.cores import give_way
 from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
 from tercet.serve.logs import log_failure
 from tercet.serve.metrics import Metrics
@@ -35,7 +34,6 @@ BATCH_SECONDS = 0.25
 FEWEST_TOKENS = 512
 """Tokens of a batch that an encoder takes however slow it is; smaller ones lose throughput."""
 LONGEST_RETRY = 60
-NICENESS = 5
 
 
 class Batcher:
@@ -160,9 +158,8 @@ class Batcher:
 
     def _work(self) -> None:
         """The encoder's thread."""
-        if sys.platform == "linux":
-            # Under load it is always busy; the event loop needs little, but clients wait for it.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        # Under load it is always busy; the event loop needs little, but clients wait for it.
+        give_way()
         try:
             while (parts := self._next_batch()) is not None:
                 self._encode_batch(parts)

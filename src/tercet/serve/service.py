@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from tercet.cores import give_way
 from tercet.errors import TercetError
 from tercet.infer.batches import Rows, token_counts
 from tercet.model import SHIPPED, Floats, Model, PairMode
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
 
 FEW_CHARACTERS = 2000
 """Texts of this length are tokenised faster than a thread starts."""
-SLICE_CHARACTERS = 65_536
-"""Characters that one request tokenises before it is another's turn."""
 TOKENIZERS = 2
-"""Threads that tokenise."""
+"""Threads that tokenise, beside the one for requests that take several turns."""
+TURN_SECONDS = 0.02
+"""Seconds that one request is tokenised before it is another's turn; a step may end later."""
 
 Ids = Sequence[int]
 IdRows = Sequence[Ids]
@@ -77,6 +79,12 @@ class Service:
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(TOKENIZERS, thread_name_prefix="tokenizer")
     )
+    _long_thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(
+            1, thread_name_prefix="long-texts", initializer=give_way
+        )
+    )
+    """Where requests are tokenised after their first turn, so that short ones need not wait."""
 
     @property
     def names(self) -> list[str]:
@@ -110,17 +118,16 @@ class Service:
             raise RefusalError(422, str(error), field="mode") from error
 
     async def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of texts; many in a thread, in slices, so that other requests proceed."""
+        """Word pieces of texts; many in threads and in turns, so that other requests proceed."""
         if sum(map(len, texts)) <= FEW_CHARACTERS:
-            return self._read(texts)
+            return Pieces.concat([*self.model.piece_steps(texts)])
         loop = asyncio.get_running_loop()
-        parts = [
-            await loop.run_in_executor(self._threads, self._read, part) for part in _slices(texts)
-        ]
+        steps = self.model.piece_steps(texts)
+        parts, ended = await loop.run_in_executor(self._threads, _turn, steps)
+        while not ended:
+            more, ended = await loop.run_in_executor(self._long_thread, _turn, steps)
+            parts += more
         return Pieces.concat(parts)
-
-    def _read(self, texts: Sequence[str]) -> Pieces:
-        return self.model.pieces(texts, exact_lengths=False)
 
     async def input_pieces(self, inputs: str | Sequence[str] | Ids | IdRows, name: str) -> Pieces:
         """Word pieces of one or several texts, or of token ids from the client."""
@@ -228,11 +235,12 @@ class Service:
             options.counts.truncated += count
 
 
-def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Texts of about so many characters at a time."""
-    start = size = 0
-    for end, text in enumerate(texts, start=1):
-        size += len(text)
-        if size >= SLICE_CHARACTERS or end == len(texts):
-            yield texts[start:end]
-            start, size = end, 0
+def _turn(steps: Iterator[Pieces]) -> tuple[list[Pieces], bool]:
+    """What the steps of one turn give, and whether they were the last."""
+    end = time.monotonic() + TURN_SECONDS
+    parts = []
+    for part in steps:
+        parts.append(part)
+        if time.monotonic() > end:
+            return parts, False
+    return parts, True

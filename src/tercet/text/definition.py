@@ -11,6 +11,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
+from tercet.files import MOST_JSON
 
 # Further files that `transformers` may read; they are copied to saved folders.
 COMPANIONS = (
@@ -31,7 +32,7 @@ USUAL = {
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The backend, the special token of each role, and further files by name."""
+    """The backend, the special token of each role, and further files to save, by name."""
 
     backend: Backend
     special: dict[str, str]
@@ -40,9 +41,7 @@ class Definition:
 
 def read_definition(folder: Path) -> Definition:
     """Read the tokenizer of a folder; its own truncation and padding are switched off."""
-    companions = {
-        name: (folder / name).read_bytes() for name in COMPANIONS if (folder / name).is_file()
-    }
+    companions = {name: _content(folder / name) for name in COMPANIONS if (folder / name).is_file()}
     settings = _settings(folder, companions)
     if (folder / "tokenizer.json").is_file():
         backend = _from_json(folder / "tokenizer.json")
@@ -54,7 +53,25 @@ def read_definition(folder: Path) -> Definition:
             companions["tokenizer_config.json"] = json.dumps(_bert_settings(backend)).encode()
     else:
         raise TercetError(_missing(folder))
-    return Definition(backend, _special(backend, settings), companions)
+    own = {name: content for name, content in companions.items() if _is_own(folder, name)}
+    return Definition(backend, _special(backend, settings), own)
+
+
+def _content(path: Path) -> bytes:
+    if path.stat().st_size > MOST_JSON:
+        raise TercetError(f"{path} has more than {MOST_JSON:,} bytes; a tokenizer has fewer.")
+    return path.read_bytes()
+
+
+def _is_own(folder: Path, name: str) -> bool:
+    """Whether a file is in the folder itself or in the hub's cache, whose folders hold links.
+
+    A stranger's folder may link to any file of this machine, which must not be saved elsewhere.
+    """
+    file, here = (folder / name).resolve(), folder.resolve()
+    blobs = here.parent.parent / "blobs"
+    is_blob = here.parent.name == "snapshots" and file.is_relative_to(blobs)
+    return is_blob or file.is_relative_to(here)
 
 
 def _missing(folder: Path) -> str:
@@ -78,8 +95,9 @@ def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _from_json(path: Path) -> Backend:
+    content = _content(path)
     try:
-        return Backend.from_file(str(path))
+        return Backend.from_buffer(content)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the Rust side raises bare Exception, and panics

@@ -17,6 +17,9 @@ _END = re.compile(
     re.IGNORECASE,
 )
 
+# Spaces that follow a word stay together: some tokenizers have pieces for several.
+_WORD_END = re.compile(r"\S(?=[ \n])")
+
 
 def sentence_ends(text: str, encoding: Encoding) -> NDArray[np.bool_]:
     """Whether a sentence of the text ends after each word piece, bool [pieces].
@@ -35,14 +38,15 @@ def sentence_ends(text: str, encoding: Encoding) -> NDArray[np.bool_]:
     return ends
 
 
-def slices(text: str, *, size: int) -> Iterator[str]:
-    """A text in parts of at most `size` characters, cut before a space or line end where there is
-    one near, so that the parts have the word pieces of the whole text."""
+def slices(text: str, *, size: int, most: int) -> Iterator[str]:
+    """A text in parts of at least `size` characters but the last, cut after a word, so that the
+    parts have the word pieces of the whole text; and of at most `most`, even if that cuts a word.
+    """
     start = 0
     while len(text) - start > size:
-        end = start + size
-        cut = max(text.rfind(mark, end - size // 4, end) for mark in "\n ")
-        end = cut if cut > start else end
+        word = _WORD_END.search(text, start + size - 1, start + most)
+        end = start + most if word is None else word.end()
         yield text[start:end]
         start = end
-    yield text[start:]
+    if start < len(text) or not text:
+        yield text[start:]

@@ -25,15 +25,15 @@ from tercet.text.tokens import Pieces, Tokens
 # The most for one call of the backend: memory does not grow with the corpus.
 CHUNK_TEXTS = 8192
 CHUNK_CHARACTERS = 2_000_000
-PART_CHARACTERS = 1 << 18
-"""Longer texts are read in parts."""
-CHARACTERS_PER_PIECE, LEAST_CHARACTERS = 32, 4096
-PIECES_OF_A_WORD = 128
-"""Longer words are unknown words in WordPiece, which makes them one piece."""
+STEP_CHARACTERS = 1 << 16
+"""Longer texts are read in parts; a word that is longer is cut."""
+PART_CHARACTERS = 4096
+"""Parts have at least so many, up to the end of a word."""
 MARKED = 3
 """Where windows are possible, texts longer than this part of the limit have their sentence ends
 found: half of a pair may be cut."""
 Ids = Sequence[int] | NDArray[np.int32]
+NO_TEXTS = Pieces.of_ids([], limit=0)
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -89,40 +89,51 @@ class Tokenizer:
     def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """Word pieces of n texts without special tokens, at most `limit` per text."""
         _check_texts(texts)
-        ids = chain.from_iterable(map(self._chunk_ids, _chunks(texts)))
+        chunks = _chunks(texts, characters=CHUNK_CHARACTERS, longest=STEP_CHARACTERS)
+        ids = chain.from_iterable(map(self._chunk_ids, chunks))
         return Pieces.of_ids(ids, limit=limit)
 
     def whole_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """All word pieces of n texts, with the ends of sentences: those that are longer than
         `limit`, or make pairs that are longer, can be read in windows."""
+        return Pieces.concat([*self.whole_steps(texts, limit=limit, characters=CHUNK_CHARACTERS)])
+
+    def whole_steps(
+        self, texts: Sequence[str], *, limit: int, characters: int = STEP_CHARACTERS
+    ) -> Iterator[Pieces]:
+        """The same in steps: each reads about so many characters at most and gives the texts that
+        it ends, if any, so that several readers can take turns."""
         _check_texts(texts)
-        parts: list[Pieces] = [Pieces.of_ids([], limit=0)]
-        for chunk in _chunks(texts):
-            ids = self._chunk_ids(chunk)
+        for chunk in _chunks(texts, characters=characters, longest=STEP_CHARACTERS):
+            if len(chunk[0]) > STEP_CHARACTERS:
+                yield from self._long_steps(chunk[0])
+                continue
+            ids = [encoding.ids for encoding in self._encode(chunk)]
             pieces = Pieces.of_ids(ids, limit=max(map(len, ids)))
             ends = np.zeros(len(pieces.ids), np.bool_)
             # Offsets take time and memory, so that only texts that may be cut are read for them.
             for place in np.flatnonzero(pieces.lengths > limit // MARKED):
                 start, end = pieces.offsets[place : place + 2]
-                ends[start:end] = self._ends(chunk[place])
-            parts.append(replace(pieces, ends=ends))
-        return Pieces.concat(parts)
+                ends[start:end] = self._with_ends(chunk[place])[1]
+            yield replace(pieces, ends=ends)
 
-    def first_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
-        """The same pieces, but of a long text only as much is read as they need.
+    def first_steps(self, texts: Sequence[str], *, limit: int) -> Iterator[Pieces]:
+        """The pieces of `pieces` in steps, but of a long text only as much is read as they need.
 
         The length before the cut of such a text is then a lower bound.
         """
         _check_texts(texts)
-        part = max(limit * CHARACTERS_PER_PIECE, LEAST_CHARACTERS)
-        ids = [encoding.ids for encoding in self._encode([text[:part] for text in texts])]
-        for place, text in enumerate(texts):
-            read = part
-            # The last word may be cut, and a word has at most as many pieces.
-            while len(text) > read and len(ids[place]) < limit + PIECES_OF_A_WORD:
-                read *= 8
-                ids[place] = self._encode([text[:read]])[0].ids
-        return Pieces.of_ids(ids, limit=limit)
+        for chunk in _chunks(texts, characters=STEP_CHARACTERS, longest=PART_CHARACTERS):
+            if len(chunk[0]) <= PART_CHARACTERS:
+                yield Pieces.of_ids(self._chunk_ids(chunk), limit=limit)
+                continue
+            ids: list[int] = []
+            for part in _parts(chunk[0]):
+                ids += self._encode([part])[0].ids
+                if len(ids) > limit:
+                    break
+                yield NO_TEXTS
+            yield Pieces.of_ids([ids], limit=limit)
 
     def encode(self, texts: Sequence[str], *, max_tokens: int) -> Tokens:
         """Tokens of n texts, special ones included."""
@@ -137,19 +148,25 @@ class Tokenizer:
 
     def _chunk_ids(self, chunk: list[str]) -> list[Ids]:
         """The ids of all pieces of each text; a long one, which is a chunk of its own, in parts."""
-        if len(chunk) > 1 or len(chunk[0]) <= PART_CHARACTERS:
+        if len(chunk[0]) <= STEP_CHARACTERS:
             return [encoding.ids for encoding in self._encode(chunk)]
         parts = (self._encode([part])[0].ids for part in _parts(chunk[0]))
         return [np.concatenate([np.array(ids, np.int32) for ids in parts])]
 
-    def _ends(self, text: str) -> NDArray[np.bool_]:
-        """Whether a sentence ends after each of all pieces of a text."""
+    def _long_steps(self, text: str) -> Iterator[Pieces]:
+        """All pieces of a text with the ends of sentences, a part in each step."""
         found = []
         for part in _parts(text):
-            valid = _replace_surrogates(part)
-            (encoding,) = self._backend.encode_batch([valid], add_special_tokens=False)
-            found.append(sentence_ends(valid, encoding))
-        return np.concatenate(found)
+            found.append(self._with_ends(part))
+            yield NO_TEXTS
+        ids, ends = map(np.concatenate, zip(*found, strict=True))
+        yield replace(Pieces.of_ids([ids], limit=len(ids)), ends=ends)
+
+    def _with_ends(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """The ids of all pieces of a text, and whether a sentence ends after each."""
+        valid = _replace_surrogates(text)
+        (encoding,) = self._backend.encode_batch([valid], add_special_tokens=False)
+        return np.array(encoding.ids, np.int32), sentence_ends(valid, encoding)
 
     def _encode(self, texts: list[str]) -> list[Encoding]:
         try:
@@ -160,7 +177,7 @@ class Tokenizer:
 
 
 def _parts(text: str) -> Iterator[str]:
-    return slices(text, size=PART_CHARACTERS)
+    return slices(text, size=PART_CHARACTERS, most=STEP_CHARACTERS)
 
 
 def _check_texts(texts: Sequence[str]) -> None:
@@ -171,16 +188,17 @@ def _check_texts(texts: Sequence[str]) -> None:
             raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+def _chunks(texts: Sequence[str], *, characters: int, longest: int) -> Iterator[list[str]]:
+    """Texts of so many characters together; one of more than `longest` is a chunk of its own."""
     chunk: list[str] = []
-    characters = 0
+    size = 0
     for text in texts:
-        is_full = len(chunk) == CHUNK_TEXTS or characters + len(text) > CHUNK_CHARACTERS
-        if chunk and (is_full or max(len(text), len(chunk[-1])) > PART_CHARACTERS):
+        is_full = len(chunk) == CHUNK_TEXTS or size + len(text) > characters
+        if chunk and (is_full or max(len(text), len(chunk[-1])) > longest):
             yield chunk
-            chunk, characters = [], 0
+            chunk, size = [], 0
         chunk.append(text)
-        characters += len(text)
+        size += len(text)
     if chunk:
         yield chunk
 

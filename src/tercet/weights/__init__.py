@@ -149,6 +149,19 @@ def present(name: str) -> Path | None:
     return None
 
 
+def downloaded(hub_id: str) -> Path | None:
+    """The folder of a hub model that is on this machine, or None; the hub is not asked."""
+    from huggingface_hub import snapshot_download
+
+    if (here := present(hub_id)) is not None or not HUB_ID.fullmatch(hub_id):
+        return here
+    try:
+        return Path(snapshot_download(hub_id, local_files_only=True))
+    except Exception:  # they come from several libraries
+        LOG.debug("The hub's cache has no %s.", hub_id, exc_info=True)
+        return None
+
+
 def copy_to(name: str, folder: Path) -> None:
     """Copy the weights of `name` to a new or empty folder, completely or not at all."""
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):

@@ -116,6 +116,17 @@ def test_a_list_becomes_a_table_its_closest_pairs_and_a_map(
     np.testing.assert_allclose(apart / apart.max(), true / true.max(), atol=0.005)
 
 
+def test_no_spreadsheet_runs_what_the_page_saves(page: Any) -> None:
+    script = """
+        const done = arguments[arguments.length - 1];
+        const rows = [["=1+1", "-0.5"], ["@x", "+y"], ["\\tz", "a=b"]];
+        import("/web/csv.js").then((csv) => done(csv.toCsv(["a", "b"], rows)));
+    """
+    page.open("list")
+    saved = page.browser.execute_async_script(script)
+    assert saved == "a,b\r\n'=1+1,-0.5\r\n'@x,'+y\r\n'\tz,a=b\r\n"
+
+
 def test_the_csv_holds_every_line_in_the_order_shown(
     page: Any, model: Model, tmp_path: Path, lines: list[str]
 ) -> None:
