@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from tokenizers import Encoding
 from tercet.errors import TercetError
 from tercet.files import reading
 from tercet.text.definition import Definition, read_definition
+from tercet.text.joining import Separator, flat_ids, group_size, separator_of
 from tercet.text.sentences import sentence_ends, slices
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
@@ -33,7 +33,6 @@ PIECES_OF_A_WORD = 128
 MARKED = 3
 """Where windows are possible, texts longer than this part of the limit have their sentence ends
 found: half of a pair may be cut."""
-Ids = Sequence[int] | NDArray[np.int32]
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
@@ -55,6 +54,7 @@ class Tokenizer:
         self.special_ids = self.template.special_ids.union(
             role_ids.values(), (id_ for id_, token in added.items() if token.special)
         )
+        self._separator: Separator | None = separator_of(self._backend)
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -89,8 +89,9 @@ class Tokenizer:
     def pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """Word pieces of n texts without special tokens, at most `limit` per text."""
         _check_texts(texts)
-        ids = chain.from_iterable(map(self._chunk_ids, _chunks(texts)))
-        return Pieces.of_ids(ids, limit=limit)
+        none = Pieces.of_ids([], limit=limit)
+        chunks = [self._chunk_pieces(chunk, limit=limit) for chunk in _chunks(texts)]
+        return Pieces.concat(chunks or [none])
 
     def whole_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """All word pieces of n texts, with the ends of sentences: those that are longer than
@@ -98,8 +99,7 @@ class Tokenizer:
         _check_texts(texts)
         parts: list[Pieces] = [Pieces.of_ids([], limit=0)]
         for chunk in _chunks(texts):
-            ids = self._chunk_ids(chunk)
-            pieces = Pieces.of_ids(ids, limit=max(map(len, ids)))
+            pieces = self._chunk_pieces(chunk, limit=None)
             ends = np.zeros(len(pieces.ids), np.bool_)
             # Offsets take time and memory, so that only texts that may be cut are read for them.
             for place in np.flatnonzero(pieces.lengths > limit // MARKED):
@@ -135,12 +135,19 @@ class Tokenizer:
             (folder / name).write_bytes(content)
         (folder / "tokenizer.json").write_text(self._backend.to_str(pretty=True), "utf-8")
 
-    def _chunk_ids(self, chunk: list[str]) -> list[Ids]:
-        """The ids of all pieces of each text; a long one, which is a chunk of its own, in parts."""
-        if len(chunk) > 1 or len(chunk[0]) <= PART_CHARACTERS:
-            return [encoding.ids for encoding in self._encode(chunk)]
-        parts = (self._encode([part])[0].ids for part in _parts(chunk[0]))
-        return [np.concatenate([np.array(ids, np.int32) for ids in parts])]
+    def _chunk_pieces(self, chunk: list[str], *, limit: int | None) -> Pieces:
+        """The first `limit` pieces of each text; a long one, which is a chunk of its own, is read
+        in parts."""
+        if len(chunk) == 1:
+            parts = [self._encode([part])[0].ids for part in _parts(chunk[0])]
+            ids = np.concatenate([np.array(part, np.int32) for part in parts])
+            return Pieces.of_flat(ids, np.array([len(ids)]), limit=limit)
+        if self._separator is None:
+            found = flat_ids(self._encode(chunk))
+        else:
+            size = group_size(len(chunk))
+            found = self._separator.ids_of(chunk, self._encode, size=size)
+        return Pieces.of_flat(*found, limit=limit)
 
     def _ends(self, text: str) -> NDArray[np.bool_]:
         """Whether a sentence ends after each of all pieces of a text."""
@@ -166,12 +173,19 @@ def _parts(text: str) -> Iterator[str]:
 def _check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise TercetError(f"Expected a list of strings, not the string {texts!r:.80}.")
+    if set(map(type, texts)) <= {str}:
+        return
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
 
 
 def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+    sizes = list(map(len, texts))
+    fits = len(sizes) <= CHUNK_TEXTS and sum(sizes) <= CHUNK_CHARACTERS
+    if sizes and fits and max(sizes) <= PART_CHARACTERS:
+        yield list(texts)
+        return
     chunk: list[str] = []
     characters = 0
     for text in texts:
