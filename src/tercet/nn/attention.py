@@ -63,7 +63,9 @@ class AttentionInputs:
         if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True, relations=related)
         if bias is not None and _takes_ragged_bias(tokens, dtype, head_width):
-            return cls(tokens, (), varlen=False, relations=related, ragged_bias=bias.contiguous())
+            # In float32, as in training: the same compiled kernel.
+            wide = bias.float().contiguous()
+            return cls(tokens, (), varlen=False, relations=related, ragged_bias=wide)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
         return cls(tokens, biases, varlen=False, relations=related)
 

@@ -177,7 +177,7 @@ class Launches:
 
 
 def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor:
-    """Attention with a relative position bias [heads, span, span], for inference.
+    """Attention with a relative position bias, float32 [heads, span, span], for inference.
 
     qkv [total, 3, heads, head_width] -> [total, heads, head_width]; no row exceeds LONGEST
     """
@@ -185,9 +185,10 @@ def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor
     mixed = torch.empty_like(qkv[:, 0], memory_format=torch.contiguous_format)
     scale, no_dropout = 1.0 / math.sqrt(width), 0.0
     numbers = 0, tokens.count, relative.shape[1], scale, no_dropout, _ROWS
+    seeds = torch.zeros_like(tokens.ids[:1])  # not read
     for length, shortest in _tiles(tokens.longest):
         kernels.attend_forward[(-(-tokens.count // _ROWS), heads)](
-            *(qkv, tokens.offsets, relative, tokens.offsets, mixed),
+            *(qkv, tokens.offsets, relative, seeds, mixed),
             *(*numbers, shortest),
             **_tile_shape(length, heads=heads, width=width, relative=True),
         )
