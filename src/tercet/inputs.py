@@ -18,7 +18,10 @@ Pair = tuple[str, str] | list[str]
 def sentences_of(texts: Iterable[str]) -> list[str]:
     """A list, an array [n], a column of a table or a generator of sentences, as a list."""
     _refuse_whole(texts, "sentences", one="table[{first}]")
-    return [_text(text, place, "sentences") for place, text in enumerate(_listed(texts))]
+    found = _listed(texts)
+    if set(map(type, found)) <= {str}:
+        return found
+    return [_text(text, place, "sentences") for place, text in enumerate(found)]
 
 
 def sides_of(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -32,12 +33,11 @@ from tercet.predictions import (
     to_label_sets,
     to_predictions,
 )
-from tercet.progress import Progress, shifted, silent
+from tercet.progress import Progress, silent
 from tercet.specs import Long, Mode, TaskSpec
 from tercet.text.long_inputs import LongInputs
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
-from tercet.vectors import unit
 
 # Torch is imported where it is needed: a model of ONNX graphs runs without it.
 if TYPE_CHECKING:
@@ -157,13 +157,17 @@ class Model:
             raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
 
         def embed_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
-            self.count_inputs("texts", columns)
             # A repeated text is encoded once.
             unique_rows, places = columns[0].distinct()
-            vectors = self.engine.vectors(columns[0], unique_rows, progress=progress)
-            return unit(vectors[:, :width])[places]
+            vectors = self.engine.unit_vectors(
+                columns[0], unique_rows, width=width, progress=progress
+            )
+            return vectors if len(unique_rows) == len(places) else vectors[places]
 
-        return self._by_parts([sentences_of(texts)], embed_part, progress or silent)
+        def count(columns: Sequence[Pieces]) -> None:
+            self.count_inputs("texts", columns)
+
+        return self._by_parts([sentences_of(texts)], embed_part, progress or silent, count=count)
 
     def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`."""
@@ -238,36 +242,54 @@ class Model:
         resolved = self.resolve_mode(task, mode)
 
         def predict_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
+            return self.engine.predictions(task, resolved, columns, progress=progress)
+
+        def count(columns: Sequence[Pieces]) -> None:
             kind: Kind = "texts" if resolved == "single" else "pairs"
             self.count_inputs(kind, columns, joint=resolved == "cross")
-            return self.engine.predictions(task, resolved, columns, progress=progress)
 
         if resolved == "single":
             texts = [sentences_of(cast(Iterable[str], inputs))]
         else:
             texts = [*sides_of(cast(Iterable[Pair], inputs))]
-        return self._by_parts(texts, predict_part, progress or silent)
+        return self._by_parts(texts, predict_part, progress or silent, count=count)
 
     def _by_parts(
         self,
         texts: Sequence[Sequence[str]],
         work: Callable[[Sequence[Pieces], Progress], Floats],
         progress: Progress,
+        *,
+        count: Callable[[Sequence[Pieces]], None],
     ) -> Floats:
-        """What `work` gives for columns of n texts, [n, ...]; with a GPU, word pieces of the next
-        rows are made while it encodes."""
-        count, size = len(texts[0]), self.engine.part_rows
-        if size is None or count <= size:
-            return work([self.pieces(column) for column in texts], progress)
-        starts = range(0, count, size)
+        """What `work` gives for columns of n texts, [n, ...].
+
+        With a GPU, it is done in parts: word pieces of the next rows are made, and those before are
+        packed and copied, while it encodes.
+
+        count: called for the pieces of each part, in this thread
+        """
+
+        def pieces_of(part: Sequence[Sequence[str]]) -> list[Pieces]:
+            return [self.pieces(column) for column in part]
+
+        def counted(columns: Sequence[Pieces]) -> Sequence[Pieces]:
+            count(columns)
+            return columns
+
+        rows, size = len(texts[0]), self.engine.part_rows
+        if size is None or rows <= size:
+            return work(counted(pieces_of(texts)), progress)
+        starts = range(0, rows, size)
         parts = [[column[start : start + size] for column in texts] for start in starts]
-        pieces = ahead(lambda part: [self.pieces(column) for column in part], parts)
-        results = []
-        for start, columns in zip(starts, pieces, strict=True):
-            results.append(work(columns, shifted(progress, start=start, whole=count)))
-            # A part reports its distinct texts, which may be fewer.
-            progress(min(start + size, count), count)
-        return np.concatenate(results)
+        pieces = map(counted, ahead(pieces_of, parts))
+        results = ahead(lambda columns: work(columns, silent), pieces)
+        first = next(results)
+        whole = np.empty((rows, *first.shape[1:]), first.dtype)
+        for start, result in zip(starts, chain([first], results), strict=True):
+            whole[start : start + size] = result
+            progress(min(start + size, rows), rows)
+        return whole
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
         """The same network and heads with other specs of its tasks, such as other data."""

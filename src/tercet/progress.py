@@ -22,15 +22,6 @@ def silent(done: int, total: int | None = None, *, note: str = "") -> None:
     """A progress that shows nothing."""
 
 
-def shifted(progress: Progress, *, start: int, whole: int) -> Progress:
-    """The progress of a part of the work: `start` items of the whole were done before it."""
-
-    def report(done: int, total: int | None = None, *, note: str = "") -> None:
-        progress(start + done, whole, note=note)
-
-    return report
-
-
 Phases = Callable[[str], AbstractContextManager[Progress]]
 """Starts the progress of one phase of the work, by its name."""
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from tercet.nn import device_tokens
+from tercet.nn import attention, device_tokens
 from tercet.nn.attention import AttentionInputs, SelfAttention, attend_blocks, attend_varlen
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.plan import padded_blocks
@@ -63,15 +65,50 @@ def test_blocks_attend_within_each_row_only(tokens, biased):
         torch.testing.assert_close(result, right, atol=1e-5, rtol=1e-5)
 
 
+def test_the_kernel_with_a_bias_attends_within_each_row_only(make_tokens):
+    launches = pytest.importorskip("tercet.nn.launches")
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    lengths = [*LENGTHS, 128, 65]
+    tokens = DeviceTokens.from_host(make_tokens([[1] * length for length in lengths]), device)
+    qkv = torch.randn(sum(lengths), 3, 2, 16, device=device)
+    bias = torch.randn(2, 128, 128, device=device)
+    mixed = launches.attend_ragged(qkv, tokens, bias)
+    expected = by_definition(qkv, lengths, bias)
+    near = 5e-3 if device.type == "cuda" else 2e-6  # a GPU multiplies in TF32
+    torch.testing.assert_close(mixed.double(), expected, atol=near, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("tokens_in_all", "longest", "inference", "taken"),
+    [(8192, 128, True, True), (8191, 128, True, False), (8192, 129, True, False)]
+    + [(8192, 128, False, False)],
+)
+def test_large_batches_in_inference_take_the_kernel_with_a_bias(
+    make_tokens, monkeypatch, tokens_in_all, longest, inference, taken
+):
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tokens = DeviceTokens.from_host(make_tokens([[1] * longest]), device)
+    ids = torch.zeros(tokens_in_all, dtype=torch.int64, device=device)
+    monkeypatch.setattr(attention, "_can_compile", lambda device: True)
+    tokens = replace(tokens, ids=ids)
+    with torch.inference_mode(inference):
+        inputs = AttentionInputs.prepare(
+            tokens, bias=torch.zeros(2, 136, 136, device=device), dtype=torch.bfloat16,
+            head_width=64,
+        )  # fmt: skip
+    assert (inputs.ragged_bias is not None) is taken
+
+
 def test_attention_dropout_works_in_training_alone_and_keeps_the_mean(tokens):
     torch.manual_seed(0)
-    attention = SelfAttention(width=HEADS * HEAD_WIDTH, heads=HEADS, dropout=0.3)
+    layer = SelfAttention(width=HEADS * HEAD_WIDTH, heads=HEADS, dropout=0.3)
     hidden = torch.randn(sum(LENGTHS), HEADS * HEAD_WIDTH)
     inputs = AttentionInputs.prepare(tokens, bias=None, dtype=torch.float32, head_width=HEAD_WIDTH)
     with torch.no_grad():
-        draws = torch.stack([attention(hidden, inputs) for _ in range(150)])
-        still = attention.eval()(hidden, inputs)
-        assert torch.equal(still, attention(hidden, inputs))
+        draws = torch.stack([layer(hidden, inputs) for _ in range(150)])
+        still = layer.eval()(hidden, inputs)
+        assert torch.equal(still, layer(hidden, inputs))
     assert not torch.equal(draws[0], draws[1])
     error = draws.std(0) / len(draws) ** 0.5
     assert ((draws.mean(0) - still).abs() < 6 * error + 1e-6).all()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +63,46 @@ def test_distinct(rows: Texts, limit: int) -> None:
     assert first_rows.tolist() == [cut.index(text) for text in dict.fromkeys(cut)]
     keys = list(pieces.keys())
     assert len(set(keys)) == len(first_rows)
+
+
+def many_texts() -> list[list[int]]:
+    draw = np.random.default_rng(0)
+    some = [draw.integers(0, 3, length).tolist() for length in draw.integers(0, 4, 60)]
+    return [[], *some, [0, 0], [0], [1, 0], [0, 1], []]
+
+
+@pytest.mark.parametrize("collide", [False, True])
+def test_distinct_among_many(monkeypatch: pytest.MonkeyPatch, collide: bool) -> None:
+    if collide:
+        hashes = np.zeros(len(many_texts()), np.uint64)
+        monkeypatch.setattr(Pieces, "_hashes", lambda pieces: hashes)
+    rows = [tuple(row) for row in many_texts()]
+    first_rows, places = Pieces.of_ids(rows, limit=9).distinct()
+    assert [rows[row] for row in first_rows] == list(dict.fromkeys(rows))
+    assert first_rows.tolist() == [rows.index(text) for text in dict.fromkeys(rows)]
+    assert [rows[first_rows[place]] for place in places] == rows
+
+
+def test_many_texts_that_all_differ_keep_their_places() -> None:
+    pieces = Pieces.of_ids([[number] for number in range(100)], limit=1)
+    assert [found.tolist() for found in pieces.distinct()] == [list(range(100))] * 2
+
+
+def test_texts_whose_sentences_end_elsewhere_differ() -> None:
+    pieces = Pieces.of_ids([[7, 8]] * 40, limit=2)
+    ends = np.zeros(80, np.bool_)
+    ends[[0, 78]] = True  # after the first piece, of the first and of the last text
+    first_rows, places = replace(pieces, ends=ends).distinct()
+    assert first_rows.tolist() == [0, 1]
+    assert places.tolist() == [0, *[1] * 38, 0]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=5), limits)
+def test_of_flat(rows: Texts, limit: int) -> None:
+    ids = np.array([id_ for row in rows for id_ in row], np.int32)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    check(Pieces.of_flat(ids, lengths, limit=limit), rows, limit=limit)
+    check(Pieces.of_flat(ids, lengths, limit=None), rows, limit=9)
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), max_size=6))

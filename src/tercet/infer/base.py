@@ -19,6 +19,7 @@ from tercet.specs import Floats, Mode, Scaling, Scalings, TaskSpec, side_of
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
 from tercet.text.windows import Windows, windows_of
+from tercet.vectors import unit
 
 if TYPE_CHECKING:
     from tercet.network.network import Network
@@ -143,6 +144,17 @@ class BaseEngine(ABC):
             return windows.average(self._vectors(windows.columns, every, progress, side=side))
         chosen = np.arange(len(pieces)) if rows is None else rows
         return self._vectors([pieces], chosen, progress, side=side)
+
+    def unit_vectors(
+        self,
+        pieces: Pieces,
+        rows: Rows | None = None,
+        *,
+        width: int | None = None,
+        progress: Progress = silent,
+    ) -> Floats:
+        """The first `width` numbers of the same vectors, at length 1: float32 [n, width]."""
+        return unit(self.vectors(pieces, rows, progress=progress)[:, :width])
 
     def joint_vectors(
         self,

@@ -15,10 +15,11 @@ from tercet.infer.base import BaseEngine, Buffer, Columns
 from tercet.infer.batches import Rows, batches
 from tercet.infer.workers import in_parallel
 from tercet.network.network import Network
+from tercet.nn.cosine import unit
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.progress import Progress
+from tercet.progress import Progress, silent
 from tercet.specs import Floats, Mode
-from tercet.text.tokens import Tokens
+from tercet.text.tokens import Pieces, Tokens
 
 # Tokens per batch: on CPUs larger ones exceed the cache, on a GPU smaller ones leave it idle.
 CPU_BUDGET, LEAST = 768, 128
@@ -28,6 +29,7 @@ CUDA_PART = 4096
 
 MakeTokens = Callable[[Rows], Tokens]
 Encode = Callable[[DeviceTokens], Tensor]
+Copied = Callable[[], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,27 @@ class Engine(BaseEngine):
         vectors = network.vectors if side is None else partial(network.vectors, side=side)
         return self._run(vectors, columns, rows, self.width, progress)
 
+    def unit_vectors(
+        self,
+        pieces: Pieces,
+        rows: Rows | None = None,
+        *,
+        width: int | None = None,
+        progress: Progress = silent,
+    ) -> Floats:
+        # A GPU scales them before they are copied; vectors of windows are averaged first.
+        if self.network.device.type == "cpu" or self.windows([pieces], rows) is not None:
+            return BaseEngine.unit_vectors(self, pieces, rows, width=width, progress=progress)
+        network, kept = self.half or self.network, width or self.width
+        chosen = np.arange(len(pieces)) if rows is None else rows
+        return self._run(
+            lambda tokens: unit(network.vectors(tokens)[:, :kept]),
+            [pieces],
+            chosen,
+            kept,
+            progress,
+        )
+
     def _outputs(self, task: str, mode: Mode, columns: Columns, progress: Progress) -> Floats:
         network = self.half or self.network
         outputs, every = partial(network.outputs, task, mode), np.arange(len(columns[0]))
@@ -107,19 +130,20 @@ class Engine(BaseEngine):
                 encoded = self._in_parallel(row_batches, make_tokens, encode, threads=threads)
             else:
                 encoded = self._in_sequence(row_batches, make_tokens, encode)
-            for batch, result in encoded:
-                results[batch] = result.float().cpu().numpy()
+            for batch, copied in encoded:
+                results[batch] = copied()
                 done += len(batch)
                 progress(done, len(lengths))
         return results
 
     def _in_sequence(
         self, row_batches: Sequence[Rows], make_tokens: MakeTokens, encode: Encode
-    ) -> Iterator[tuple[Rows, Tensor]]:
-        waiting: tuple[Rows, Tensor] | None = None
+    ) -> Iterator[tuple[Rows, Copied]]:
+        waiting: tuple[Rows, Copied] | None = None
         for rows in row_batches:
             # Launched before the last batch is read, so that a GPU is busy meanwhile.
-            following = rows, encode(DeviceTokens.from_host(make_tokens(rows), self.network.device))
+            tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
+            following = rows, copying(encode(tokens))
             if waiting is not None:
                 yield waiting
             waiting = following
@@ -128,18 +152,39 @@ class Engine(BaseEngine):
 
     def _in_parallel(
         self, row_batches: Sequence[Rows], make_tokens: MakeTokens, encode: Encode, *, threads: int
-    ) -> Iterator[tuple[Rows, Tensor]]:
+    ) -> Iterator[tuple[Rows, Copied]]:
         """One batch per core at a time: cores that share a batch wait for each other."""
 
-        def work(rows: Rows) -> tuple[Rows, Tensor]:
+        def work(rows: Rows) -> tuple[Rows, Copied]:
             tokens = DeviceTokens.from_host(make_tokens(rows), self.network.device)
             with computing(self.network.device, bf16=self.bf16):
-                return rows, encode(tokens)
+                return rows, copying(encode(tokens))
 
         results = in_parallel(work, row_batches, threads=threads, initialise=_use_one_thread)
         # Threads that start later should use as many as this one, not what a worker set.
         torch.set_num_threads(threads)
         yield from results
+
+
+def copying(result: Tensor) -> Copied:
+    """Begin to copy a result to the host; what is returned waits for it and gives it as float32.
+
+    Only this copy is awaited, not what was launched after it.
+    """
+    if result.device.type != "cuda":
+        return lambda: result.float().cpu().numpy()
+    host = torch.empty(result.shape, dtype=torch.float32, pin_memory=True)
+    host.copy_(result.float(), non_blocking=True)
+    # A thread that waits sleeps: the tokenizer has use for its core.
+    done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    done.record(torch.cuda.current_stream(result.device))
+
+    def copied() -> Floats:
+        done.synchronize()
+        values: Floats = host.numpy()
+        return values
+
+    return copied
 
 
 def budget_of(device: torch.device) -> int:

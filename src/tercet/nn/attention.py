@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -15,6 +16,10 @@ from torch.nn import functional as F
 
 from tercet.nn.device_tokens import AttentionBlock, AttentionPlan, DeviceTokens
 from tercet.nn.side import SideLayer, project
+
+RAGGED_TOKENS, RAGGED_LONGEST = 8192, 128
+"""Batches that the kernel with a relative position bias takes: tokens at least, of a row at
+most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,15 @@ class AttentionInputs:
         where there is nothing to add
     varlen: whether one variable-length kernel takes all rows instead of the blocks
     relations: what `Architecture.relations` tells the layers; None where it has none
+    ragged_bias: relative position bias [heads, span, span] where one kernel takes it and all rows
+        instead of the blocks
     """
 
     tokens: DeviceTokens
     biases: tuple[Tensor | None, ...]
     varlen: bool
     relations: Any = None
+    ragged_bias: Tensor | None = None
 
     @classmethod
     def prepare(
@@ -54,6 +62,10 @@ class AttentionInputs:
         fits = varlen and bias is None and tokens.count > 0
         if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True, relations=related)
+        if bias is not None and _takes_ragged_bias(tokens, dtype, head_width):
+            # In float32, as in training: the same compiled kernel.
+            wide = bias.float().contiguous()
+            return cls(tokens, (), varlen=False, relations=related, ragged_bias=wide)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
         return cls(tokens, biases, varlen=False, relations=related)
 
@@ -79,6 +91,11 @@ class SelfAttention(nn.Module):
 
     def attend(self, qkv: Tensor, inputs: AttentionInputs) -> Tensor:
         """qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
+        if inputs.ragged_bias is not None:
+            # Triton is imported where it is used: it takes time, and most machines lack it.
+            from tercet.nn.launches import attend_ragged
+
+            return attend_ragged(qkv, inputs.tokens, inputs.ragged_bias)
         attend = attend_varlen if inputs.varlen else attend_blocks
         return attend(qkv, inputs, dropout=self.dropout if self.training else 0.0)
 
@@ -146,6 +163,24 @@ def _block_bias(block: AttentionBlock, bias: Tensor | None, dtype: torch.dtype) 
     padding = torch.zeros(block.real.shape, dtype=dtype, device=block.real.device)
     padding = padding.masked_fill(~block.real, -math.inf)[:, None, None, :]
     return padding if nearby is None else nearby + padding
+
+
+def _takes_ragged_bias(tokens: DeviceTokens, dtype: torch.dtype, head_width: int) -> bool:
+    """Whether the Triton kernel takes a batch: it knows no gradients and no dropout, and compiling
+    it, which takes seconds on a machine that never did, must be worth it."""
+    fits = dtype in (torch.float16, torch.bfloat16) and head_width in (16, 32, 64, 128)
+    is_worth_it = len(tokens.ids) >= RAGGED_TOKENS and tokens.longest <= RAGGED_LONGEST
+    if not (fits and is_worth_it and torch.is_inference_mode_enabled()):
+        return False
+    return _can_compile(tokens.ids.device)
+
+
+@functools.cache
+def _can_compile(device: torch.device) -> bool:
+    """Whether Triton compiles kernels for this device."""
+    if device.type != "cuda" or torch.version.hip:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0) and find_spec("triton") is not None
 
 
 def _has_varlen(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:

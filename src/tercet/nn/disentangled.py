@@ -97,7 +97,8 @@ class DisentangledAttention(SelfAttention):
     def _projected(
         self, distances: Tensor, comparison: str, own: nn.Linear | None, *, place: int
     ) -> Tensor | None:
-        """distances [n, width] -> [heads, head_width, n], by an own projection or the words'.
+        """distances [n, width] -> [heads, head_width, n], by an own projection or the words',
+        scaled as scores are.
 
         place: of the words' projection in `qkv`
         """
@@ -108,7 +109,7 @@ class DisentangledAttention(SelfAttention):
         else:
             weight, bias = self.qkv.weight.chunk(3)[place], self.qkv.bias.chunk(3)[place]
             projected = F.linear(distances, weight, bias)
-        return projected.view(-1, self.heads, self.head_width).permute(1, 2, 0)
+        return (projected * self.scale).view(-1, self.heads, self.head_width).permute(1, 2, 0)
 
     def _attend_block(
         self,
@@ -129,15 +130,16 @@ class DisentangledAttention(SelfAttention):
         if keys is not None:
             # Row i of a query compares with the distances i, i - 1, ...: they descend.
             near = _nearest(keys, block.length).flip(-1)
-            added = _sum(added, skewed(query @ near) * self.scale)
+            added = _sum(added, skewed(_compare(qkv[:, 0], near, block)))
         if queries is not None:
-            compared = skewed(key @ _nearest(queries, block.length)) * self.scale
+            compared = skewed(_compare(qkv[:, 1], _nearest(queries, block.length), block))
             added = _sum(added, compared.transpose(-1, -2))
         mixed = F.scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=added,
+            # Fused attention takes a bias only when its last dimension is contiguous.
+            attn_mask=None if added is None else added.contiguous(),
             dropout_p=self.dropout if self.training else 0.0,
             scale=self.scale,
         )
@@ -175,6 +177,16 @@ def _nearest(distances: Tensor, length: int) -> Tensor:
     """Those of the distances, [..., 2 * span - 1], that occur in rows of a length."""
     middle = distances.shape[-1] // 2
     return distances[..., middle - length + 1 : middle + length]
+
+
+def _compare(words: Tensor, distances: Tensor, block: AttentionBlock) -> Tensor:
+    """Products of words with distances, by one matrix product per head for all rows.
+
+    words: [rows * length, heads, head_width]; distances: [heads, head_width, n]
+    -> [rows, heads, length, n]
+    """
+    products = torch.bmm(words.transpose(0, 1), distances)
+    return products.view(len(products), block.rows, block.length, -1).transpose(0, 1)
 
 
 def _sum(bias: Tensor | None, more: Tensor) -> Tensor:

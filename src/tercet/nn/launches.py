@@ -16,6 +16,8 @@ from tercet.nn.encoder import Encoder
 LONGEST = 128
 # Programs that keep sums: some for each of a GPU's processors, each with many rows to sum over.
 _PROGRAMS = 528
+# Sentences per program where nothing is summed.
+_ROWS = 4
 _SITES_PER_LAYER = 3
 
 
@@ -154,23 +156,11 @@ class Launches:
     def _tiles(self) -> list[tuple[int, int, int]]:
         """Of each tile: its length, the longest sentence of the shorter tile, rows per program."""
         each = max(1, self.tokens.count * self.config.heads // (2 * _PROGRAMS))
-        tiles, shortest = [], 0
-        for length in (16, 32, 64, LONGEST):
-            tiles.append((length, shortest, each))
-            shortest = length
-            if length >= self.tokens.longest:
-                break
-        # Tiles of 16 and 32 take about as long: one launch fewer.
-        return tiles if len(tiles) == 1 else [(32, 0, each), *tiles[2:]]
+        return [(length, shortest, each) for length, shortest in _tiles(self.tokens.longest)]
 
     def _tile_shape(self, length: int) -> dict[str, int]:
-        return {
-            "HEADS": self.config.heads,
-            "WIDTH": self.config.width // self.config.heads,
-            "LENGTH": length,
-            "RELATIVE": self.relative is not None,
-            "num_warps": 8 if length >= 128 else 4 if length >= 64 else 1,
-        }
+        heads, width = self.config.heads, self.config.width // self.config.heads
+        return _tile_shape(length, heads=heads, width=width, relative=self.relative is not None)
 
     def _attention_numbers(self, number: int, each: int, shortest: int) -> tuple[float, ...]:
         config = self.config
@@ -184,6 +174,47 @@ class Launches:
 
     def _rate(self, rate: float) -> float:
         return rate if self.training else 0.0
+
+
+def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor:
+    """Attention with a relative position bias, float32 [heads, span, span], for inference.
+
+    qkv [total, 3, heads, head_width] -> [total, heads, head_width]; no row exceeds LONGEST
+    """
+    _, _, heads, width = qkv.shape
+    mixed = torch.empty_like(qkv[:, 0], memory_format=torch.contiguous_format)
+    scale, no_dropout = 1.0 / math.sqrt(width), 0.0
+    numbers = 0, tokens.count, relative.shape[1], scale, no_dropout, _ROWS
+    seeds = torch.zeros_like(tokens.ids[:1])  # not read
+    for length, shortest in _tiles(tokens.longest):
+        kernels.attend_forward[(-(-tokens.count // _ROWS), heads)](
+            *(qkv, tokens.offsets, relative, seeds, mixed),
+            *(*numbers, shortest),
+            **_tile_shape(length, heads=heads, width=width, relative=True),
+        )
+    return mixed
+
+
+def _tiles(longest: int) -> list[tuple[int, int]]:
+    """Of each tile: its length, and the longest sentence of the shorter tile."""
+    tiles, shortest = [], 0
+    for length in (16, 32, 64, LONGEST):
+        tiles.append((length, shortest))
+        shortest = length
+        if length >= longest:
+            break
+    # Tiles of 16 and 32 take about as long: one launch fewer.
+    return tiles if len(tiles) == 1 else [(32, 0), *tiles[2:]]
+
+
+def _tile_shape(length: int, *, heads: int, width: int, relative: bool) -> dict[str, int]:
+    return {
+        "HEADS": heads,
+        "WIDTH": width,
+        "LENGTH": length,
+        "RELATIVE": relative,
+        "num_warps": 8 if length >= 128 else 4 if length >= 64 else 1,
+    }
 
 
 def gelu(x: Tensor, bias: Tensor) -> Tensor:

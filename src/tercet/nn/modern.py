@@ -37,7 +37,7 @@ class ModernEmbeddings(nn.Module):
 class Turns:
     """How far the layers of each type turn queries and keys, and what local layers see.
 
-    cosines, sines: by type of layer, [total, 1, 1, head_width], in the order of the plan
+    cosines, sines: by type of layer, [total, 1, 1, head_width / 2], in the order of the plan
     biases: of each block for local layers, see `window_bias`
     """
 
@@ -65,7 +65,7 @@ class Rotary(nn.Module):
         order = tokens.plan.order
         positions = tokens.positions if order is None else tokens.positions.index_select(0, order)
         angles = {
-            kind: (positions[:, None] * self.get_buffer(kind).view(torch.float32)).repeat(1, 2)
+            kind: positions[:, None] * self.get_buffer(kind).view(torch.float32)
             for kind in self.kinds
         }
         device = tokens.ids.device
@@ -95,7 +95,8 @@ class ModernAttention(SelfAttention):
         qk, value = qkv.split_with_sizes([2, 1], dim=1)
         turned = rotate(qk, turns.cosines[self.kind], turns.sines[self.kind])
         qkv = torch.cat([turned, value], dim=1)
-        if self.kind == "full_attention":
+        is_all_near = inputs.varlen and inputs.tokens.longest <= self.reach + 1
+        if self.kind == "full_attention" or is_all_near:
             return super().attend(qkv, inputs)
         dropout = self.dropout if self.training else 0.0
         attend = partial(attend_window, half=self.reach, dropout=dropout)
@@ -103,11 +104,16 @@ class ModernAttention(SelfAttention):
 
 
 def rotate(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Turn vectors [total, n, heads, head_width] in their planes of dimensions i, i + half."""
-    wide = vectors.float()
-    first, second = wide.chunk(2, dim=-1)
-    turned = wide * cosines + torch.cat([-second, first], dim=-1) * sines
-    return turned.to(vectors.dtype)
+    """Turn vectors [total, n, heads, head_width] in their planes of dimensions i, i + half.
+
+    Computed in float32; few operations, each on one half: on a GPU memory is what they wait for.
+    """
+    first, second = vectors.chunk(2, dim=-1)
+    turned = (
+        torch.addcmul(first * cosines, second, sines, value=-1),
+        torch.addcmul(second * cosines, first, sines),
+    )
+    return torch.cat([half.to(vectors.dtype) for half in turned], dim=-1)
 
 
 class GatedFeedForward(nn.Module):

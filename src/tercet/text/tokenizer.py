@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from tokenizers import Encoding
 from tercet.errors import TercetError
 from tercet.files import reading
 from tercet.text.definition import Definition, read_definition
+from tercet.text.joining import Separator, flat_ids, group_size, separator_of
 from tercet.text.sentences import sentence_ends, slices
 from tercet.text.template import Template
 from tercet.text.tokens import Pieces, Tokens
@@ -32,7 +32,6 @@ PART_CHARACTERS = 4096
 MARKED = 3
 """Where windows are possible, texts longer than this part of the limit have their sentence ends
 found: half of a pair may be cut."""
-Ids = Sequence[int] | NDArray[np.int32]
 NO_TEXTS = Pieces.of_ids([], limit=0)
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 
@@ -55,6 +54,7 @@ class Tokenizer:
         self.special_ids = self.template.special_ids.union(
             role_ids.values(), (id_ for id_, token in added.items() if token.special)
         )
+        self._separator: Separator | None = separator_of(self._backend)
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -90,8 +90,8 @@ class Tokenizer:
         """Word pieces of n texts without special tokens, at most `limit` per text."""
         _check_texts(texts)
         chunks = _chunks(texts, characters=CHUNK_CHARACTERS, longest=STEP_CHARACTERS)
-        ids = chain.from_iterable(map(self._chunk_ids, chunks))
-        return Pieces.of_ids(ids, limit=limit)
+        parts = [self._chunk_pieces(chunk, limit=limit) for chunk in chunks]
+        return Pieces.concat(parts or [NO_TEXTS])
 
     def whole_pieces(self, texts: Sequence[str], *, limit: int) -> Pieces:
         """All word pieces of n texts, with the ends of sentences: those that are longer than
@@ -108,8 +108,7 @@ class Tokenizer:
             if len(chunk[0]) > STEP_CHARACTERS:
                 yield from self._long_steps(chunk[0])
                 continue
-            ids = [encoding.ids for encoding in self._encode(chunk)]
-            pieces = Pieces.of_ids(ids, limit=max(map(len, ids)))
+            pieces = self._chunk_pieces(chunk, limit=None)
             ends = np.zeros(len(pieces.ids), np.bool_)
             # Offsets take time and memory, so that only texts that may be cut are read for them.
             for place in np.flatnonzero(pieces.lengths > limit // MARKED):
@@ -125,7 +124,7 @@ class Tokenizer:
         _check_texts(texts)
         for chunk in _chunks(texts, characters=STEP_CHARACTERS, longest=PART_CHARACTERS):
             if len(chunk[0]) <= PART_CHARACTERS:
-                yield Pieces.of_ids(self._chunk_ids(chunk), limit=limit)
+                yield self._chunk_pieces(chunk, limit=limit)
                 continue
             ids: list[int] = []
             for part in _parts(chunk[0]):
@@ -146,12 +145,19 @@ class Tokenizer:
             (folder / name).write_bytes(content)
         (folder / "tokenizer.json").write_text(self._backend.to_str(pretty=True), "utf-8")
 
-    def _chunk_ids(self, chunk: list[str]) -> list[Ids]:
-        """The ids of all pieces of each text; a long one, which is a chunk of its own, in parts."""
-        if len(chunk[0]) <= STEP_CHARACTERS:
-            return [encoding.ids for encoding in self._encode(chunk)]
-        parts = (self._encode([part])[0].ids for part in _parts(chunk[0]))
-        return [np.concatenate([np.array(ids, np.int32) for ids in parts])]
+    def _chunk_pieces(self, chunk: list[str], *, limit: int | None) -> Pieces:
+        """The first `limit` pieces of each text, or all; a long one, which is a chunk of its own,
+        is read in parts."""
+        if len(chunk[0]) > STEP_CHARACTERS:
+            parts = [self._encode([part])[0].ids for part in _parts(chunk[0])]
+            ids = np.concatenate([np.array(part, np.int32) for part in parts])
+            found = ids, np.array([len(ids)])
+        elif self._separator is None:
+            found = flat_ids(self._encode(chunk))
+        else:
+            size = group_size(len(chunk))
+            found = self._separator.ids_of(chunk, self._encode, size=size)
+        return Pieces.of_flat(*found, limit=limit)
 
     def _long_steps(self, text: str) -> Iterator[Pieces]:
         """All pieces of a text with the ends of sentences, a part in each step."""
@@ -183,6 +189,8 @@ def _parts(text: str) -> Iterator[str]:
 def _check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise TercetError(f"Expected a list of strings, not the string {texts!r:.80}.")
+    if set(map(type, texts)) <= {str}:
+        return
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TercetError(f"Text {index} is {text!r:.80}, not a string.")
@@ -190,6 +198,11 @@ def _check_texts(texts: Sequence[str]) -> None:
 
 def _chunks(texts: Sequence[str], *, characters: int, longest: int) -> Iterator[list[str]]:
     """Texts of so many characters together; one of more than `longest` is a chunk of its own."""
+    sizes = list(map(len, texts))
+    fits = len(sizes) <= CHUNK_TEXTS and sum(sizes) <= characters
+    if sizes and fits and max(sizes) <= longest:
+        yield list(texts)
+        return
     chunk: list[str] = []
     size = 0
     for text in texts:

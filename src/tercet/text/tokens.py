@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int64]
+FEW = 32
+"""Texts up to which a dictionary finds the distinct ones faster than sorted hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,21 @@ class Pieces:
             lengths.append(len(text))
         before = np.array(lengths, np.int64)
         return cls(np.concatenate(ids), offsets_of(np.minimum(before, limit)), before)
+
+    @classmethod
+    def of_flat(
+        cls, ids: NDArray[np.int32], lengths: NDArray[np.int64], *, limit: int | None
+    ) -> Pieces:
+        """The first `limit` ids of each text, or all.
+
+        ids: of all texts, one after the other, int32 [total]
+        lengths: ids of each text, int64 [n]
+        """
+        if limit is None or not (lengths > limit).any():
+            return cls(ids, offsets_of(lengths), lengths)
+        held = np.minimum(lengths, limit)
+        starts = offsets_of(lengths)[:-1]
+        return cls(ids[spans(starts, held)], offsets_of(held), lengths)
 
     @classmethod
     def concat(cls, parts: Sequence[Pieces]) -> Pieces:
@@ -77,15 +94,47 @@ class Pieces:
         """All texts, `count` times."""
         return self.take(np.tile(np.arange(len(self)), count))
 
-    def keys(self) -> Iterator[bytes]:
-        """One key per text; texts with the same pieces have the same key."""
-        for start, end in pairwise(self.offsets.tolist()):
-            key = self.ids[start:end].tobytes()
-            # Windows of the same pieces differ where sentences end elsewhere.
-            yield key if self.ends is None else key + self.ends[start:end].tobytes()
-
     def distinct(self) -> tuple[Rows, Rows]:
         """The first row of each distinct text [m], and for each text its place among them [n]."""
+        if len(self) <= FEW:
+            return self._distinct_by_keys()
+        hashes = self._hashes()
+        _, firsts, groups = np.unique(hashes, return_index=True, return_inverse=True)
+        if len(firsts) == len(self):
+            every = np.arange(len(self))
+            return every, every
+        repeated = np.flatnonzero(firsts[groups] != np.arange(len(self)))
+        if not self.take(repeated).is_equal(self.take(firsts[groups[repeated]])):
+            return self._distinct_by_keys()  # two texts with one hash
+        order = np.argsort(firsts)
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return firsts[order], places[groups]
+
+    def is_equal(self, other: Pieces) -> bool:
+        """Whether all texts hold the same pieces, and sentences end at the same of them."""
+        if self.ends is None or other.ends is None:
+            same_ends = self.ends is other.ends
+        else:
+            same_ends = np.array_equal(self.ends, other.ends)
+        same_lengths = np.array_equal(self.offsets, other.offsets)
+        return same_ends and same_lengths and np.array_equal(self.ids, other.ids)
+
+    def _hashes(self) -> NDArray[np.uint64]:
+        """A hash of what each text holds [n]: sums of products with odd numbers, modulo 2**64."""
+        held = self.held
+        longest = int(held.max(initial=0))
+        odd = np.random.default_rng(0).integers(1 << 63, size=longest + 1, dtype=np.uint64) * 2 + 1
+        values = self.ids.astype(np.uint64) * 2 + 1
+        if self.ends is not None:
+            # Windows of the same pieces differ where sentences end elsewhere.
+            values += self.ends.astype(np.uint64) << np.uint64(40)
+        sums = np.zeros(len(values) + 1, np.uint64)
+        np.cumsum(values * odd[spans(np.zeros_like(held), held)], out=sums[1:])
+        hashes: NDArray[np.uint64] = sums[self.offsets[1:]] - sums[self.offsets[:-1]]
+        return hashes
+
+    def _distinct_by_keys(self) -> tuple[Rows, Rows]:
         places: dict[bytes, int] = {}
         rows: list[int] = []
         place_of = np.empty(len(self), np.int64)
@@ -95,6 +144,12 @@ class Pieces:
                 rows.append(row)
             place_of[row] = place
         return np.array(rows, np.int64), place_of
+
+    def keys(self) -> Iterator[bytes]:
+        """One key per text; texts with the same pieces have the same key."""
+        for start, end in pairwise(self.offsets.tolist()):
+            key = self.ids[start:end].tobytes()
+            yield key if self.ends is None else key + self.ends[start:end].tobytes()
 
 
 @dataclass(frozen=True, slots=True)

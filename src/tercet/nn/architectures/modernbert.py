@@ -124,7 +124,7 @@ MODERNBERT = Architecture(
     layer="tercet.nn.modern:ModernLayer",
     relations="tercet.nn.modern:Rotary",
     final_norm=True,
-    # For layers that see the whole row; local ones always take blocks.
+    # For layers that see the whole row; local ones take blocks where a row exceeds their window.
     varlen=True,
     onnx="tercet.nn.onnx.modern:ModernWriter",
 )
