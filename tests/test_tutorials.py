@@ -16,7 +16,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("pandas")
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs/index.md", *sorted(ROOT.glob("docs/start/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "docs/index.md", *sorted(ROOT.glob("docs/start/*.md"))]
 PAGES += sorted(ROOT.glob("docs/tutorials/*.md"))
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
 
