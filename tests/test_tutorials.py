@@ -16,7 +16,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("pandas")
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "docs/index.md", *sorted(ROOT.glob("docs/start/*.md"))]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/start/*.md"))]
 PAGES += sorted(ROOT.glob("docs/tutorials/*.md"))
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
 
@@ -36,6 +36,16 @@ def run_page(page: Path, cache: Path, *flags: str) -> subprocess.CompletedProces
 def test_the_examples_run(page: Path, cache: Path) -> None:
     done = run_page(page, cache, *([] if WHOLE else ["--quick"]))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_first_page_has_the_examples_of_the_readme() -> None:
+    def code(page: Path) -> set[str]:
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        return {line.split("  #")[0] for block in blocks for line in block.splitlines()}
+
+    first = code(ROOT / "docs/index.md")
+    assert first
+    assert first <= code(ROOT / "README.md")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ CLOSE = 0.05
 SECONDS = 300
 SHORTER = [
     (re.compile(r"\bsteps( ?= ?)\d+"), r"steps\g<1>2"),
+    (re.compile(r'write_sample\(Path\("data"\)(, rows=\d+)?\)'), 'write_sample(Path("data"), rows=24)'),
     (re.compile(r"--minutes \d+"), "--minutes 0.1"),
     (re.compile(r"\bminutes=\d+"), "minutes=0.1"),
     (re.compile(r"(?m)^(tercet fit (?!.*--minutes).*)$"), r"\1 --minutes 0.1"),
@@ -54,6 +55,7 @@ FILE_NAME = re.compile(r"(?:#|//|--) ([\w-]+\.[a-z]+)$")
 LINK = re.compile(r"\]\([^)]*?examples/([\w.-]+)\)")
 PORTS = ("8000", "8443")
 NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 SHELL = re.compile(r"[|&;<>$`*(){}]")
 
 
@@ -156,9 +158,9 @@ class PageRun:
     def shell(self, text: str, where: str) -> str:
         """Lines one after the other; what several lines share, such as variables, needs bash."""
         commands = text.replace("\\\n", " ").splitlines()
-        plain = [re.sub(r"\s+#.*", "", line) for line in commands if line.strip()]
-        if all(line.startswith("tercet ") and not SHELL.search(line) for line in plain):
-            return "".join(tercet(shlex.split(line), where) for line in plain)
+        plain = [line for line in commands if line.strip()]
+        if all(line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line)) for line in plain):
+            return "".join(tercet(shlex.split(line, comments=True), where) for line in plain)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text], text=True, encoding="utf-8",
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS,
