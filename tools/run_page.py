@@ -2,13 +2,13 @@
 
     python tools/run_page.py docs/tutorials/search.md [--quick]
 
-Fenced blocks run in order: `sh` by bash (plain `tercet` commands in this process, which has imported
-torch once), `python` in one namespace, as in a notebook. A block whose first line is a comment with
-the name of a file (`# mine.toml`) is written to that file instead. Files of docs/examples that the page
-links to are in the folder, and servers get free ports.
+Fenced blocks run in order: `sh` by bash (plain `tercet` commands in this process, which has
+imported torch once), `python` in one namespace, as in a notebook. A block whose first line is a
+comment with the name of a file (`# mine.toml`) is written to that file instead. Files of
+docs/examples that the page links to are in the folder, and servers get free ports.
 
-A block `text` after an example is what it shows: `...` stands for anything, blanks and line ends are
-all alike, and numbers with a decimal point may differ by CLOSE.
+A block `text` after an example is what it shows: `...` stands for anything, blanks and line ends
+are all alike, and numbers with a decimal point may differ by CLOSE.
 
 Comments before a block say when it counts: `<!-- needs nginx -->` where that program is installed,
 `<!-- whole runs only -->` without --quick. With --quick, which the tests use, training is shortened
@@ -40,8 +40,11 @@ EXAMPLES = ROOT / "docs" / "examples"
 CLOSE = 0.05
 SECONDS = 300
 SHORTER = [
-    (re.compile(r"\bsteps( ?= ?)\d+"), r"steps\g<1>2"),
-    (re.compile(r'write_sample\(Path\("data"\)(, rows=\d+)?\)'), 'write_sample(Path("data"), rows=24)'),
+    (re.compile(r'\bsteps("?: | ?= ?)\d+'), r"steps\g<1>2"),
+    (
+        re.compile(r'write_sample\(Path\("data"\)(, rows=\d+)?\)'),
+        'write_sample(Path("data"), rows=24)',
+    ),
     (re.compile(r"--minutes \d+"), "--minutes 0.1"),
     (re.compile(r"\bminutes=\d+"), "minutes=0.1"),
     (re.compile(r"(?m)^(tercet fit (?!.*--minutes).*)$"), r"\1 --minutes 0.1"),
@@ -159,7 +162,9 @@ class PageRun:
         """Lines one after the other; what several lines share, such as variables, needs bash."""
         commands = text.replace("\\\n", " ").splitlines()
         plain = [line for line in commands if line.strip()]
-        if all(line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line)) for line in plain):
+        if all(
+            line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line)) for line in plain
+        ):
             return "".join(tercet(shlex.split(line, comments=True), where) for line in plain)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text], text=True, encoding="utf-8",
@@ -243,6 +248,11 @@ def _close(expected: str, got: str) -> bool:
         return False
 
 
+def is_plain(line: str) -> bool:
+    """Whether a line is a `tercet` command that needs nothing of a shell."""
+    return line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line))
+
+
 def free_port() -> int:
     with socket.socket() as opened:
         opened.bind(("127.0.0.1", 0))
@@ -258,7 +268,9 @@ def main() -> None:
     # What bash starts finds the commands of this environment, and results are as on a terminal.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"TERM": "dumb", "COLUMNS": "100"}
-    for name in [name for name in os.environ if name.startswith("TERCET_") and name != "TERCET_CACHE"]:
+    for name in [
+        name for name in os.environ if name.startswith("TERCET_") and name != "TERCET_CACHE"
+    ]:
         del os.environ[name]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name in LINK.findall(page.read_text("utf-8")):
