@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from html import unescape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Annotated
 
 import pytest
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 
 import tercet
 from tercet.cli.app import COMMANDS, load_command
@@ -23,6 +29,15 @@ MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name)
 needs_sphinx = pytest.mark.skipif(
     bool(MISSING), reason=f"the extra `docs` is not installed: {', '.join(MISSING)} missing"
 )
+
+
+def tool(name: str) -> ModuleType:
+    """A module of tools/, which is outside the package."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
 
 
 def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
@@ -54,6 +69,18 @@ def test_every_recipe_key_says_what_it_means() -> None:
         if key != "kind" and not field.description
     ]
     assert not silent
+
+
+def test_every_recipe_key_has_an_example_that_it_accepts() -> None:
+    recipe_keys = tool("reference.recipe_keys")
+    for spec in blocks():
+        for key, field in spec.model_fields.items():
+            if key == "kind":
+                continue
+            _, example = recipe_keys.meaning_and_example(field)
+            value = tomllib.loads(f"{key} = {example}")[key]
+            accepted = TypeAdapter(Annotated[field.annotation, key, *field.metadata])
+            accepted.validate_json(json.dumps(value), strict=True)
 
 
 def test_every_environment_variable_is_listed() -> None:

@@ -34,35 +34,42 @@ class Recipe(Spec):
     """Everything that decides a run except the data folder and the output folder."""
 
     name: str
-    """What lists, runs and model cards call it."""
+    """What lists, runs and model cards call it. Example: `"team"`."""
     summary: str
-    """One line for the list of recipes."""
+    """One line for the list of recipes. Example: `"Which team a ticket belongs to."`."""
     report: str | None = None
-    """The public report whose experiment this is."""
+    """The public report whose experiment this is. Example: `"robust"`."""
     published: dict[TaskName, float] | None = None
-    """The score on dev that the report gives for each task."""
+    """The score on dev that the report gives for each task. Example: `{ sentiment = 0.517 }`."""
     published_train: dict[TaskName, float] | None = None
-    """The scores that it gives on the training rows, if any."""
+    """The scores that it gives on the training rows, if any. Example: `{ sentiment = 0.98 }`."""
     published_test: dict[TaskName, float] | None = None
-    """The scores that it gives on the test rows, whose labels are not public, if any."""
+    """The scores that it gives on the test rows, whose labels are not public, if any. Example: `{
+    sentiment = 0.523 }`."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
-    """Of everything random in a run, such as fresh weights, dropout and the order of rows."""
+    """Of everything random in a run, such as fresh weights, dropout and the order of rows. Example:
+    `7`."""
     onto: str | None = None
     """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its
-    encoder is the recipe's and stays frozen; its own tasks are kept as they are."""
+    encoder is the recipe's and stays frozen; its own tasks are kept as they are. Example:
+    `"runs/best"`."""
     encoder: EncoderSpec
-    """The encoder that all tasks share."""
+    """The encoder that all tasks share. Example: `{ name = "all-minilm-l6-v2" }`."""
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
-    """The tasks by name, of letters, digits, `_` and `-`."""
+    """The tasks by name, of letters, digits, `_` and `-`. Example: `{ team = { data = { train =
+    "tickets.csv", texts = "text", label = "team" }, single = { head = { kind = "mlp" }, objective =
+    { kind = "cross-entropy" } } } }`."""
     stages: Annotated[list[StageSpec], Field(min_length=1)]
-    """Stages of training, in order."""
+    """Stages of training, in order. Example: `[{ epochs = 3 }]`."""
     record_rows: bool = False
     """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
-    rows that the model has seen. Anyone who has a row can find out whether it was among them."""
+    rows that the model has seen. Anyone who has a row can find out whether it was among them.
+    Example: `true`."""
     evaluation: EvaluationSpec = EvaluationSpec()
-    """What is scored on dev during training, and which weights are kept."""
+    """What is scored on dev during training, and which weights are kept. Example: `{ every = 200
+    }`."""
     checkpoint: CheckpointSpec = CheckpointSpec()
-    """How often a run is saved, so that it can be resumed."""
+    """How often a run is saved, so that it can be resumed. Example: `{ every = 1000 }`."""
 
     @classmethod
     def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Self:
