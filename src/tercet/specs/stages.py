@@ -51,6 +51,9 @@ class EvaluationSpec(Spec):
     """End a stage early after this many scores without a new best. Example: `5`."""
 
 
+Precision = Literal["auto", "fp32", "bf16"]
+
+
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
     """What logs and `--set` call it. Example: `"warm-up"`."""
@@ -88,7 +91,7 @@ class StageSpec(Spec):
     training continues from the weights themselves. Example: `0.999`."""
     evaluation: EvaluationSpec | None = None
     """Replaces the recipe's evaluation in this stage. Example: `{ keep = "last" }`."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Precision = "auto"
     """bf16: autocast over fp32 weights; auto: bf16 on GPUs only. Example: `"fp32"`."""
 
     @field_validator("freeze")
