@@ -53,9 +53,11 @@ def server() -> Iterator[str]:
     command = [sys.executable, "-m", "tercet", "serve", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        ready = next(json.loads(line) for line in process.stderr if '"ready"' in line)
-        yield ready["url"]
-        process.terminate()
+        try:
+            ready = next(json.loads(line) for line in process.stderr if '"ready"' in line)
+            yield ready["url"]
+        finally:
+            process.terminate()
 
 
 def test_the_page_shows_every_example_and_what_it_prints() -> None:

@@ -49,8 +49,10 @@ def server() -> Iterator[str]:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             events = (json.loads(line) for line in process.stderr if line.startswith("{"))
-            yield next(event["url"] for event in events if event["event"] == "ready")
-            process.terminate()
+            try:
+                yield next(event["url"] for event in events if event["event"] == "ready")
+            finally:
+                process.terminate()
 
 
 def send(url: str, request: dict[str, Any]) -> Any:
