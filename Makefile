@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constr
 help:
 	@echo "make demo    run the shipped model, then train one on a small sample (about 3 minutes)"
 	@echo "make test    lint, then run all tests (about 10 minutes); TERCET_DATA=DIR adds tests on real data"
-	@echo "make lint    ruff and mypy --strict"
+	@echo "make lint    ruff, codespell and mypy --strict"
 	@echo "make bench   run every benchmark; each prints a ratio against a peer"
 	@echo "make results render the pages of results/ from their records"
 	@echo "make docs    build the documentation site in build/site; a dead link fails"
@@ -44,6 +44,7 @@ test: lint
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell *.md docs results src tools
 	$(BIN)/mypy
 
 bench: $(INSTALLED_DEV)

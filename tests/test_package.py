@@ -20,9 +20,17 @@ def test_every_supported_python_is_a_classifier() -> None:
 
 def test_the_newest_changes_are_those_of_this_version() -> None:
     page = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    newest = re.search(r"^## (\S+)", page, re.MULTILINE)
-    assert newest is not None
-    assert newest[1] == tercet.__version__
+    versions = re.findall(r"^## \[(\S+)\]", page, re.MULTILINE)
+    assert versions[0] == tercet.__version__
+
+
+def test_changes_are_listed_by_kind() -> None:
+    page = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    kinds = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+    for version in page.split("\n## ")[1:]:
+        found = re.findall(r"^### (.+)", version, re.MULTILINE)
+        assert found
+        assert found == [kind for kind in kinds if kind in found]
 
 
 def test_the_container_copies_and_installs_what_exists() -> None:

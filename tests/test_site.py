@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from html import unescape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 
 import tercet
 from tercet.cli.app import COMMANDS, load_command
+from tercet.data.sketch import HashSet, Sketch, SketchPart
+from tercet.embed.schema import Identity, vectors_schema
+from tercet.folders.model_card import ModelInfo
+from tercet.folders.model_folder import Parts
+from tercet.folders.onnx_folder import export_onnx
 from tercet.recipe import Recipe
 from tercet.serve.app import add_endpoints
 from tercet.specs import HEADS, OBJECTIVES, SCHEDULES, SURGERIES, LabelSpace, Spec
+from tercet.training.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 MISSING = [name for name in ("sphinx", "myst_parser", "furo") if find_spec(name) is None]
 needs_sphinx = pytest.mark.skipif(
     bool(MISSING), reason=f"the extra `docs` is not installed: {', '.join(MISSING)} missing"
 )
+
+
+def tool(name: str) -> ModuleType:
+    """A module of tools/, which is outside the package."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
 
 
 def build(source: Path, out: Path) -> subprocess.CompletedProcess[str]:
@@ -56,6 +80,75 @@ def test_every_recipe_key_says_what_it_means() -> None:
     assert not silent
 
 
+def test_every_recipe_key_has_an_example_that_it_accepts() -> None:
+    recipe_keys = tool("reference.recipe_keys")
+    for spec in blocks():
+        for key, field in spec.model_fields.items():
+            if key == "kind":
+                continue
+            _, example = recipe_keys.meaning_and_example(field)
+            value = tomllib.loads(f"{key} = {example}")[key]
+            accepted = TypeAdapter(Annotated[field.annotation, key, *field.metadata])
+            accepted.validate_json(json.dumps(value), strict=True)
+
+
+@needs_sphinx
+def test_every_public_call_has_an_example() -> None:
+    page = tool("reference.python_api").python_api()
+    _, *entries = re.split(r"^`+\{py:", page, flags=re.MULTILINE)
+    calls = [entry for entry in entries if entry.startswith(("function", "method"))]
+    assert len(calls) > 40
+    assert [call.partition("(")[0] for call in calls if "\n>>> " not in call] == []
+
+
+@needs_sphinx
+def test_the_examples_of_public_calls_give_what_they_show(tmp_path: Path) -> None:
+    """In a process of their own: one registers a part, and all use files of the working folder."""
+    page = tool("reference.python_api").python_api()
+    examples = re.findall(r"```pycon\n(.*?)\n```", page, re.DOTALL)
+    session = "\n\n".join([">>> import tercet", *examples, ""])
+    (tmp_path / "session.txt").write_text(session, "utf-8")
+    rows = (ROOT / "docs" / "examples" / "tickets.csv").read_text("utf-8").splitlines()
+    (tmp_path / "tickets.csv").write_text("\n".join(rows[:61]) + "\n", "utf-8")
+    command = [sys.executable, "-m", "doctest", "session.txt"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, ""), result.stdout + result.stderr
+
+
+def test_every_endpoint_has_an_example_that_a_server_answers_so() -> None:
+    recorder = tool("record_requests")
+    requests = json.loads(recorder.FILE.read_text("utf-8"))
+    add_endpoints(api := FastAPI())
+    paths = api.openapi()["paths"]
+    known = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert {request["endpoint"] for request in requests} == known
+    with recorder.server() as url:
+        for request in requests:
+            answer = recorder.shown(recorder.send(url, request))
+            assert nearly(answer, request["answer"]), (request["endpoint"], answer)
+
+
+def nearly(found: Any, expected: Any) -> bool:
+    """Whether two values of JSON are the same but for the rounding of another machine."""
+    if isinstance(found, float | int) and isinstance(expected, float | int):
+        return abs(found - expected) < 0.01
+    if isinstance(found, list) and isinstance(expected, list):
+        pairs = zip(found, expected, strict=False)
+        return len(found) == len(expected) and all(nearly(*pair) for pair in pairs)
+    if isinstance(found, dict) and isinstance(expected, dict):
+        return list(found) == list(expected) and all(nearly(found[k], expected[k]) for k in found)
+    return bool(found == expected)
+
+
+def test_every_example_of_a_command_is_a_call_that_it_accepts() -> None:
+    for words, command in tool("reference.commands").all_commands():
+        example = " ".join((command.help or "").partition("Example:")[2].split())
+        if words == "tercet":
+            continue
+        assert example.startswith(words), words
+        command.make_context(words, shlex.split(example.removeprefix(words)))
+
+
 def test_every_environment_variable_is_listed() -> None:
     page = (ROOT / "docs" / "reference" / "environment.md").read_text("utf-8")
     options = {
@@ -69,6 +162,36 @@ def test_every_environment_variable_is_listed() -> None:
     used = set(re.findall(r"\bTERCET_[A-Z_]*[A-Z]\b", code))
     assert "TERCET_CACHE" in used
     assert {name for name in used - options if f"`{name}`" not in page} == set()
+
+
+def test_every_file_that_is_written_is_described(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "files.md").read_text("utf-8")
+    model = tercet.load(device="cpu")
+    model.save(tmp_path / "model")
+    parts = Parts(model.network, model.tokenizer, model.info)
+    export_onnx(tmp_path / "onnx", parts, precision="fp32")
+    written = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    heads = {f"{task}.{mode}.onnx" for task, spec in model.tasks.items() for mode in spec.modes}
+    assert heads <= written
+    assert {name for name in written - heads if name not in page} == set()
+    keys = {*json.loads((tmp_path / "model" / "tercet.json").read_text("utf-8"))}
+    keys |= set(ModelInfo.model_fields)
+    assert {key for key in keys if f"`{key}`" not in page} == set()
+
+
+def test_every_file_of_a_run_and_every_key_of_vectors_is_described(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "files.md").read_text("utf-8")
+    run = RunFolder(tmp_path / "run", Recipe.load("tercet/demo"))
+    run.path.mkdir()
+    run.open({}, changed_data=False)
+    names = {path.name for path in (run.model, run.checkpoints, run.curves, *run.path.iterdir())}
+    assert {name for name in names if f"`{name}" not in page} == set()
+    identity = Identity("tercet/small", "", 384, "truncate")
+    metadata = vectors_schema(pa.schema([]), identity).metadata
+    assert {key for key in metadata if f"`{key.decode()}`" not in page} == set()
+    empty, _ = HashSet.of(np.zeros(0, np.uint64))
+    tensors = Sketch((SketchPart(empty, empty, np.zeros(0, np.uint16)),)).to_arrays()
+    assert {key for key in tensors if f"`N{key[1:]}`" not in page} == set()
 
 
 def test_links_of_the_readme_lead_to_files() -> None:

@@ -11,6 +11,12 @@ class TercetError(Exception):
     """A mistake in a file, a recipe or an argument, described in one sentence.
 
     The sentence names what is at fault (file, line, key or value) and what would be right.
+
+    >>> try:
+    ...     model.embed(["A film.", None])
+    ... except tercet.TercetError as error:
+    ...     print(error)
+    Expected sentences, but the text at position 1 is missing (None); fill it in or leave it out.
     """
 
 

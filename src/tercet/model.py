@@ -55,7 +55,12 @@ SHIPPED_FOLDER = Path(__file__).with_name("shipped")
 
 
 class Model:
-    """An encoder with the heads of its tasks, as `tercet.load` returns it."""
+    """An encoder with the heads of its tasks, as `tercet.load` returns it.
+
+    >>> model = tercet.load()
+    >>> model.name, model.width, list(model.tasks)
+    ('tercet/small', 384, ['sentiment', 'paraphrase', 'similarity'])
+    """
 
     def __init__(
         self,
@@ -151,6 +156,10 @@ class Model:
         """Vectors of length 1, float32 [n, width].
 
         width: one of `widths`; default: the full width
+
+        >>> vectors = model.embed(["A quiet film.", "A silent movie."])
+        >>> vectors.shape, bool(vectors[0] @ vectors[1] > 0.5)
+        ((2, 384), True)
         """
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
@@ -170,7 +179,12 @@ class Model:
         return self._by_parts([sentences_of(texts)], embed_part, progress or silent, count=count)
 
     def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
-        """The most probable class of each sentence, by the task `sentiment`."""
+        """The most probable class of each sentence, by the task `sentiment`.
+
+        >>> model.sentiment(["A quiet triumph.", "Dull."])
+        0: 'somewhat positive' 0.61; positive 0.32, neutral 0.06, and 2 more
+        1: 'somewhat negative' 0.45; negative 0.42, neutral 0.10, and 2 more
+        """
         task = self._task("sentiment")
         if task.labels is None:
             raise TercetError("The task `sentiment` of this model has grades: use predict.")
@@ -185,6 +199,10 @@ class Model:
 
         mode: `cross` reads a pair jointly, `bi` compares vectors; default: the most accurate
             available
+
+        >>> pairs = [("How do I learn guitar?", "What is the best way to learn guitar?")]
+        >>> float(model.paraphrase(pairs)[0]) > 0.5
+        True
         """
         task = self._task("paraphrase")
         if task.labels is None or len(task.labels) != 2 or task.multi_label:
@@ -198,6 +216,9 @@ class Model:
         """Similarity of the two sentences of each pair, from 0 to 5, float32 [n].
 
         mode: as in `paraphrase`
+
+        >>> float(model.similarity([("A man sings.", "Someone is singing.")])[0]) > 3
+        True
         """
         task = self._task("similarity")
         if task.range is None:
@@ -212,6 +233,11 @@ class Model:
         """The classes, the sets of labels, or the grades float32 [n], of any task.
 
         inputs: sentences or pairs
+
+        >>> model.predict("sentiment", ["A quiet triumph."])[0].name
+        'somewhat positive'
+        >>> model.predict("similarity", [("A man sings.", "Someone is singing.")], mode="bi").shape
+        (1,)
         """
         spec = self._task(task)
         predicted = self.predictions(task, inputs, mode)
@@ -224,7 +250,11 @@ class Model:
 
     def thresholds(self, task: str, mode: Mode) -> list[float] | None:
         """Of each label of a task with several per input, the least probability at which it is
-        predicted; None: one half."""
+        predicted; None: one half.
+
+        >>> model.thresholds("sentiment", "single") is None
+        True
+        """
         return (self.info.thresholds or {}).get(task, {}).get(mode)
 
     def predictions(
@@ -238,6 +268,9 @@ class Model:
         """Probabilities [n, classes], or of class 1 [n], or grades [n], float32.
 
         Where inputs may have several labels, the probabilities are independent.
+
+        >>> model.predictions("sentiment", ["Dull.", "A quiet triumph."]).shape
+        (2, 5)
         """
         resolved = self.resolve_mode(task, mode)
 
@@ -292,13 +325,21 @@ class Model:
         return whole
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
-        """The same network and heads with other specs of its tasks, such as other data."""
+        """The same network and heads with other specs of its tasks, such as other data.
+
+        >>> model.with_tasks({"sentiment": model.tasks["sentiment"]})
+        Model(encoder='all-minilm-l6-v2', width=384, tasks=sentiment)
+        """
         other = copy(self)
         other.info = self.info.model_copy(update={"tasks": tasks})
         return other
 
     def resolve_mode(self, task: str, mode: PairMode | None = None) -> Mode:
-        """The requested mode; default: the most accurate that the task has."""
+        """The requested mode; default: the most accurate that the task has.
+
+        >>> model.resolve_mode("paraphrase"), model.resolve_mode("paraphrase", "bi")
+        ('cross', 'bi')
+        """
         modes = list(self._task(task).predicting_modes)
         if mode is None:
             return modes[0]
@@ -308,7 +349,11 @@ class Model:
         return mode
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows."""
+        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows.
+
+        >>> model.pieces(["A quiet film."]).lengths
+        array([4])
+        """
         limit, texts = self.info.max_tokens, self._cased(texts)
         if self.info.long == "windows":
             return self.tokenizer.whole_pieces(texts, limit=limit)
@@ -328,7 +373,12 @@ class Model:
         return [text.lower() for text in texts] if self.info.lower_case else texts
 
     def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
-        """Count texts, or pairs that may be encoded jointly, into `long_inputs`."""
+        """Count texts, or pairs that may be encoded jointly, into `long_inputs`.
+
+        >>> model.count_inputs("texts", [model.pieces(["word " * 600])])
+        >>> model.long_inputs["texts"].long
+        1
+        """
         reading: dict[str, Any] = {
             "template": self.tokenizer.template,
             "max_tokens": self.info.max_tokens,
@@ -336,18 +386,34 @@ class Model:
         self.add_count(kind, LongInputs.of(columns, joint=joint, **reading))
 
     def add_count(self, kind: Kind, found: LongInputs) -> None:
-        """Add what was counted elsewhere, such as in an earlier run, to `long_inputs`."""
+        """Add what was counted elsewhere, such as in an earlier run, to `long_inputs`.
+
+        >>> model.add_count("texts", model.long_inputs["texts"])
+        >>> model.long_inputs["texts"].long
+        2
+        """
         self.long_inputs[kind] = self.long_inputs.get(kind, LongInputs()) + found
 
     def describe_long(self) -> list[str]:
-        """What was truncated or read in windows so far: a sentence for texts, one for pairs."""
+        """What was truncated or read in windows so far: a sentence for texts, one for pairs.
+
+        >>> reader = tercet.load()
+        >>> vectors = reader.embed(["A short text.", "word " * 600])
+        >>> print(*reader.describe_long())
+        1 of 2 texts was longer than 512 tokens and was truncated (15 % of its tokens dropped).
+        """
         limit = self.info.max_tokens
         found = [each.sentence(kind, max_tokens=limit) for kind, each in self.long_inputs.items()]
         return [sentence for sentence in found if sentence is not None]
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
-        sentence-transformers and transformers."""
+        sentence-transformers and transformers.
+
+        >>> model.save("copy")
+        >>> tercet.load("copy").name
+        'copy'
+        """
         if isinstance(self._network, OnnxNetwork):
             onnx_parts = OnnxParts(self._network, self.tokenizer, self.info)
             save_onnx_folder(Path(folder), onnx_parts, sketch=self.sketch)
@@ -383,6 +449,10 @@ def load(
     long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
         them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
         was made
+
+    >>> model = tercet.load()
+    >>> model
+    Model(encoder='all-minilm-l6-v2', width=384, tasks=sentiment, paraphrase, similarity)
     """
     if long not in (None, *get_args(Long)):
         raise ArgumentError(f"`long` is {long!r}; it is truncate or windows.", "long")

@@ -31,6 +31,16 @@ def register(part: P) -> P:
     part: a subclass of `HeadSpec`, `PredictiveSpec`, `ContrastiveSpec` or `ScheduleSpec` of
         `tercet.specs`, a `SurgerySpec`, an `Architecture` of `tercet.nn.architectures`, or a
         `Suite` of `tercet.evaluation.suite`
+
+    >>> from typing import Literal
+    >>> from tercet.specs import HEADS, HeadSpec
+    >>> @tercet.register
+    ... class MaxoutSpec(HeadSpec):
+    ...     modes = ("single", "cross")
+    ...     implementation = "parts:Maxout"  # a torch module
+    ...     kind: Literal["maxout"] = "maxout"
+    >>> "maxout" in HEADS
+    True
     """
     registry = getattr(part, "registry", None)
     kind_name = getattr(part, "kind_name", None)

@@ -70,7 +70,11 @@ class Prediction(_Answer):
     probabilities: list[float]
 
     def summary(self) -> str:
-        """The class and the most probable others: `'good' 0.61; fair 0.25, bad 0.1, and 2 more`."""
+        """The class and the most probable others: `'good' 0.61; fair 0.25, bad 0.1, and 2 more`.
+
+        >>> predictions[0].summary()
+        "'somewhat positive' 0.61; positive 0.32, neutral 0.06, and 2 more"
+        """
         if hasattr(self, "_classes"):
             return self._shown([self.label])
         shares = [round(share, 4) for share in self.probabilities]
@@ -91,7 +95,12 @@ class LabelSet(_Answer):
     probabilities: list[float]
 
     def summary(self) -> str:
-        """The labels and the most probable others: `'tea' 0.91, 'milk' 0.74; jam 0.12`."""
+        """The labels and the most probable others: `'tea' 0.91, 'milk' 0.74; jam 0.12`.
+
+        >>> from tercet.predictions import LabelSet
+        >>> LabelSet([0, 2], ["tea", "milk"], [0.91, 0.12, 0.74]).summary()
+        "labels=[0, 2], names=['tea', 'milk'], probabilities=[0.91, 0.12, 0.74]"
+        """
         if hasattr(self, "_classes"):
             return self._shown(self.labels)
         shares = [round(share, 4) for share in self.probabilities]
@@ -113,6 +122,10 @@ class Predictions(list[A], Generic[A]):
 
     classes: the names of all classes, in the order of their numbers
     several: whether an input may have several of them: each prediction is a `LabelSet`
+
+    >>> predictions = model.sentiment(["A quiet triumph.", "Dull."])
+    >>> [prediction.name for prediction in predictions]
+    ['somewhat positive', 'somewhat negative']
     """
 
     def __init__(
@@ -157,6 +170,9 @@ class Predictions(list[A], Generic[A]):
 
         Where inputs may have several: labels, names, the same probabilities, and for each class a
         column `has_CLASS` of 0 and 1.
+
+        >>> predictions.to_arrow().column_names[:3]
+        ['label', 'name', 'negative']
         """
         import pyarrow as pa
 
@@ -176,7 +192,11 @@ class Predictions(list[A], Generic[A]):
         )
 
     def to_pandas(self) -> Any:
-        """The same as a pandas data frame."""
+        """The same as a pandas data frame.
+
+        >>> predictions.to_pandas().shape
+        (2, 7)
+        """
         try:
             import pandas  # noqa: F401, ICN001
         except ImportError as error:

@@ -31,42 +31,58 @@ TaskName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
 class Recipe(Spec):
-    """Everything that decides a run except the data folder and the output folder."""
+    """Everything that decides a run except the data folder and the output folder.
+
+    >>> recipe = tercet.Recipe.load("tercet/demo")
+    >>> recipe.encoder.name, list(recipe.tasks), recipe.stages[0].epochs
+    ('all-minilm-l6-v2', ['sentiment', 'paraphrase', 'similarity'], 4.0)
+    """
 
     name: str
-    """What lists, runs and model cards call it."""
+    """What lists, runs and model cards call it. Example: `"team"`."""
     summary: str
-    """One line for the list of recipes."""
+    """One line for the list of recipes. Example: `"Which team a ticket belongs to."`."""
     report: str | None = None
-    """The public report whose experiment this is."""
+    """The public report whose experiment this is. Example: `"robust"`."""
     published: dict[TaskName, float] | None = None
-    """The score on dev that the report gives for each task."""
+    """The score on dev that the report gives for each task. Example: `{ sentiment = 0.517 }`."""
     published_train: dict[TaskName, float] | None = None
-    """The scores that it gives on the training rows, if any."""
+    """The scores that it gives on the training rows, if any. Example: `{ sentiment = 0.98 }`."""
     published_test: dict[TaskName, float] | None = None
-    """The scores that it gives on the test rows, whose labels are not public, if any."""
+    """The scores that it gives on the test rows, whose labels are not public, if any. Example: `{
+    sentiment = 0.523 }`."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
-    """Of everything random in a run, such as fresh weights, dropout and the order of rows."""
+    """Of everything random in a run, such as fresh weights, dropout and the order of rows. Example:
+    `7`."""
     onto: str | None = None
     """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its
-    encoder is the recipe's and stays frozen; its own tasks are kept as they are."""
+    encoder is the recipe's and stays frozen; its own tasks are kept as they are. Example:
+    `"runs/best"`."""
     encoder: EncoderSpec
-    """The encoder that all tasks share."""
+    """The encoder that all tasks share. Example: `{ name = "all-minilm-l6-v2" }`."""
     tasks: Annotated[dict[TaskName, TaskSpec], Field(min_length=1)]
-    """The tasks by name, of letters, digits, `_` and `-`."""
+    """The tasks by name, of letters, digits, `_` and `-`. Example: `{ team = { data = { train =
+    "tickets.csv", texts = "text", label = "team" }, single = { head = { kind = "mlp" }, objective =
+    { kind = "cross-entropy" } } } }`."""
     stages: Annotated[list[StageSpec], Field(min_length=1)]
-    """Stages of training, in order."""
+    """Stages of training, in order. Example: `[{ epochs = 3 }]`."""
     record_rows: bool = False
     """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
-    rows that the model has seen. Anyone who has a row can find out whether it was among them."""
+    rows that the model has seen. Anyone who has a row can find out whether it was among them.
+    Example: `true`."""
     evaluation: EvaluationSpec = EvaluationSpec()
-    """What is scored on dev during training, and which weights are kept."""
+    """What is scored on dev during training, and which weights are kept. Example: `{ every = 200
+    }`."""
     checkpoint: CheckpointSpec = CheckpointSpec()
-    """How often a run is saved, so that it can be resumed."""
+    """How often a run is saved, so that it can be resumed. Example: `{ every = 1000 }`."""
 
     @classmethod
     def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Self:
-        """Read a bundled recipe by its name or a TOML file, with `a.b=c` overrides on top."""
+        """Read a bundled recipe by its name or a TOML file, with `a.b=c` overrides on top.
+
+        >>> tercet.Recipe.load("tercet/demo", ["encoder.pooling=cls"]).encoder.pooling
+        'cls'
+        """
         text, where = _read(source)
         try:
             tree = tomllib.loads(text)
@@ -78,7 +94,12 @@ class Recipe(Spec):
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any], *, where: str) -> Self:
-        """Check a parsed recipe; an error names the path of the first mistake."""
+        """Check a parsed recipe; an error names the path of the first mistake.
+
+        >>> tree = recipe.model_dump(mode="json", exclude_none=True)
+        >>> tercet.Recipe.from_tree(tree, where="my recipe") == recipe
+        True
+        """
         try:
             # Through JSON, where strictness still lets a list be a tuple and 1 be 1.0.
             return cls.model_validate_json(json.dumps(_complete(tree), default=str), strict=True)
@@ -86,13 +107,21 @@ class Recipe(Spec):
             raise TercetError(f"{where}: {_explain(cls, _first(error.errors()))}") from error
 
     def to_toml(self) -> str:
-        """The whole recipe, defaults included, as TOML that `load` reads back."""
+        """The whole recipe, defaults included, as TOML that `load` reads back.
+
+        >>> print(recipe.to_toml().splitlines()[0])
+        name = "tercet/demo"
+        """
         import tomli_w  # only runs write recipes
 
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
     def with_shortened(self, stage: int, *, step: int, steps: int) -> Recipe:
-        """The recipe whose stage, by its index, is shortened after a step to so many in all."""
+        """The recipe whose stage, by its index, is shortened after a step to so many in all.
+
+        >>> recipe.with_shortened(0, step=5, steps=20).stages[0].shortened
+        [(5, 20)]
+        """
         stages = list(self.stages)
         before = stages[stage]
         cuts = [*(before.shortened or ()), (step, steps)]
@@ -100,11 +129,19 @@ class Recipe(Spec):
         return self.model_copy(update={"stages": stages})
 
     def trains_as(self, other: Recipe) -> bool:
-        """Whether both make the same run: they may differ in name and in published scores."""
+        """Whether both make the same run: they may differ in name and in published scores.
+
+        >>> recipe.trains_as(recipe.model_copy(update={"name": "mine"}))
+        True
+        """
         return self.training() == other.training()
 
     def training(self) -> dict[str, Any]:
-        """All keys that decide the run, as in the TOML file."""
+        """All keys that decide the run, as in the TOML file.
+
+        >>> list(recipe.training())[:3]
+        ['seed', 'encoder', 'tasks']
+        """
         return self.model_dump(mode="json", exclude_none=True, exclude=set(_DESCRIPTIVE))
 
     @field_validator("tasks")
@@ -195,15 +232,27 @@ class Recipe(Spec):
             )
 
     def stage_tasks(self, stage: StageSpec) -> list[str]:
-        """Names of the tasks that train in a stage."""
+        """Names of the tasks that train in a stage.
+
+        >>> recipe.stage_tasks(recipe.stages[0])
+        ['sentiment', 'paraphrase', 'similarity']
+        """
         return stage.tasks if stage.tasks is not None else list(self.tasks)
 
     def evaluation_of(self, stage: StageSpec) -> EvaluationSpec:
-        """What is scored in a stage, and which weights it keeps."""
+        """What is scored in a stage, and which weights it keeps.
+
+        >>> recipe.evaluation_of(recipe.stages[0]).keep
+        'best'
+        """
         return stage.evaluation or self.evaluation
 
     def scored_tasks(self, evaluation: EvaluationSpec) -> list[str]:
-        """Names of the tasks that are scored on dev."""
+        """Names of the tasks that are scored on dev.
+
+        >>> recipe.scored_tasks(recipe.evaluation)
+        ['sentiment', 'paraphrase', 'similarity']
+        """
         predicting = [name for name, task in self.tasks.items() if task.answers]
         return evaluation.tasks if evaluation.tasks is not None else predicting
 

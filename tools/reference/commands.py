@@ -14,11 +14,11 @@ from tercet.cli.app import COMMANDS, app, load_command
 
 def commands() -> str:
     """Every command with its arguments and options, as `--help` shows them."""
-    sections = [_command(words, command) for words, command in _all_commands()]
+    sections = [_command(words, command) for words, command in all_commands()]
     return "\n".join(sections)
 
 
-def _all_commands() -> Iterator[tuple[str, Any]]:
+def all_commands() -> Iterator[tuple[str, Any]]:
     yield "tercet", typer.main.get_command(app)
     for name in COMMANDS:
         command = load_command(name)
@@ -71,7 +71,7 @@ def _value_name(parameter: Any) -> str:
 def option_variables() -> str:
     """The environment variables that set options of commands."""
     found: dict[str, tuple[Any, list[str]]] = {}
-    for words, command in _all_commands():
+    for words, command in all_commands():
         for each in command.params:
             if each.envvar:
                 found.setdefault(each.envvar, (each, []))[1].append(f"`{words}`")

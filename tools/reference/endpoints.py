@@ -7,22 +7,28 @@ import re
 from typing import Any
 
 from fastapi import FastAPI
+from record_requests import FILE as REQUESTS
 
 from reference.markdown import words
 from tercet.serve.app import add_endpoints
 from tercet.serve.document import body_schemas
 
+WIDTH = 90
+"""Of the lines of examples."""
+
 
 def endpoints() -> str:
-    """Every endpoint of `tercet serve`: its body, its answer and its refusals."""
+    """Every endpoint of `tercet serve`: its body, its answer, its refusals and an example."""
     api = FastAPI(title="Tercet")
     add_endpoints(api)
     document = api.openapi()
     schemas = document["components"]["schemas"] | body_schemas()
+    examples = {each["endpoint"]: each for each in json.loads(REQUESTS.read_text("utf-8"))}
     groups: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            section = _endpoint(f"{method.upper()} {path}", operation, schemas)
+            name = f"{method.upper()} {path}"
+            section = _endpoint(name, operation, schemas) + _example(examples[name])
             groups.setdefault(operation.get("tags", ["other"])[0], []).append(section)
     return "\n".join(
         line for group, sections in groups.items() for line in (f"## {_title(group)}\n", *sections)
@@ -51,6 +57,33 @@ def _endpoint(name: str, operation: dict[str, Any], schemas: dict[str, Any]) -> 
     if refusals := [code for code in answers if code != good]:
         lines.append(f"Refusals: {', '.join(refusals)}.\n")
     return "\n".join(lines)
+
+
+def _example(request: dict[str, Any]) -> str:
+    """A request as a command, and its answer."""
+    method, path = request["endpoint"].split()
+    command = f"curl -s localhost:8000{request.get('path', path)}"
+    if method == "POST":
+        body = json.dumps(request["body"], ensure_ascii=False)
+        command += f" -H 'Content-Type: application/json' \\\n     -d '{body}'"
+    answer = request["answer"]
+    is_text = path == "/metrics"
+    content = "\n".join(answer) if is_text else _arranged(answer)
+    language = "text" if is_text else "json"
+    return f"\n```sh\n{command}\n```\n\n```{language}\n{content}\n```\n"
+
+
+def _arranged(value: Any, indent: str = "") -> str:
+    """JSON with what fits on a line on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent + line) <= WIDTH or not isinstance(value, list | dict):
+        return line
+    inner = indent + "  "
+    if isinstance(value, list):
+        parts = [inner + _arranged(each, inner) for each in value]
+        return "[\n" + ",\n".join(parts) + f"\n{indent}]"
+    parts = [f"{inner}{json.dumps(key)}: {_arranged(value[key], inner)}" for key in value]
+    return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
 
 
 def _json_of(part: dict[str, Any]) -> dict[str, Any]:

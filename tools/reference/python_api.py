@@ -23,7 +23,10 @@ RESULTS = (FitResult, TaskScore, TrainedRun, Measured, Predictions, Prediction, 
 
 
 def python_api() -> str:
-    """Every public name of `tercet`, from its signature and its docstring."""
+    """Every public name of `tercet`, from its signature and its docstring.
+
+    The examples are one session, from top to bottom, which tests run.
+    """
     names = [name for name in tercet.__all__ if name != "__version__"]
     values = {name: getattr(tercet, name) for name in names}
     functions = [
@@ -75,7 +78,20 @@ def _signature(function: Any, *, bound: bool = False) -> str:
     shape = inspect.signature(function)
     if bound:
         shape = shape.replace(parameters=list(shape.parameters.values())[1:])
-    return stringify_signature(shape, unqualified_typehints=True)
+    parameters = [_readable(each) for each in shape.parameters.values()]
+    return stringify_signature(shape.replace(parameters=parameters), unqualified_typehints=True)
+
+
+class _Name(str):
+    """A default that a signature shows by its name."""
+
+    __repr__ = str.__str__
+
+
+def _readable(parameter: inspect.Parameter) -> inspect.Parameter:
+    if not inspect.isfunction(parameter.default):
+        return parameter
+    return parameter.replace(default=_Name(parameter.default.__name__))
 
 
 _ARGUMENT = re.compile(r"^((?:\w+, )*\w+): (?=\S)", re.MULTILINE)
@@ -87,6 +103,8 @@ def _markdown(value: Any) -> str:
 
 
 def _paragraph(text: str) -> str:
+    if text.startswith(">>>"):
+        return f"```pycon\n{text}\n```"
     if text.startswith("    "):
         return f"```python\n{inspect.cleandoc(text)}\n```"
     if not _ARGUMENT.match(text):

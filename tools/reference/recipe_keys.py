@@ -22,7 +22,7 @@ _ONE_OF = (Union, types.UnionType)
 
 
 def recipe_keys() -> str:
-    """Every key of a recipe: its place, its type, its default and its meaning."""
+    """Every key of a recipe: its place, its type, its default, its meaning and an example."""
     return "\n".join(_block(Recipe, ""))
 
 
@@ -83,11 +83,19 @@ def _keys(block: type[BaseModel], place: str, *, kind: str | None = None) -> Ite
         if default := _default(field):
             options["default"] = default
         name = _join(place, key) + (f" ({kind})" if kind else "")
-        meaning = " ".join((field.description or "").split())
+        meaning, example = meaning_and_example(field)
+        meaning += f"\n\nExample: `{key} = {example}`"
         if key == "surgery":
             kinds = (f"`{each}`: {SURGERIES[each].description}" for each in SURGERIES)
             meaning += "\n\n" + "\n".join(f"- {line}." for line in kinds)
         yield fenced("confval", name, meaning, **options)
+
+
+def meaning_and_example(field: FieldInfo) -> tuple[str, str]:
+    """The two parts of a key's docstring, which ends with "Example: `VALUE`.", in TOML."""
+    text = " ".join((field.description or "").split())
+    meaning, _, example = text.rpartition(" Example: ")
+    return meaning, example.removesuffix(".").strip("`")
 
 
 def _default(field: FieldInfo) -> str | None:

@@ -79,6 +79,10 @@ def fit(
     out: the run folder; default: runs/TASK
     progress: whether to show it on stderr; default: in notebooks and terminals
     listener: what shows progress instead
+
+    >>> result = tercet.fit("tickets.csv", minutes=0.05)
+    >>> result.model.predict("tickets", ["My parcel is lost."])[0].name
+    'Parcels and Delivery'
     """
     if onto is not None and encoder is not None:
         raise ArgumentError(

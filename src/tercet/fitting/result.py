@@ -25,6 +25,9 @@ class TaskScore:
     interval: 95 %
     majority, linear: the score of the most frequent class, and of a linear model on the encoder
     rows: how many it was measured on
+
+    >>> result.scores["tickets"].metric, result.scores["tickets"].rows
+    ('accuracy', 59)
     """
 
     metric: str
@@ -71,6 +74,9 @@ class FitResult:
     evaluation: what the report shows
     scores: by task
     data: the folder that the recipe's files are in
+
+    >>> result.folder.name, list(result.scores), result.recipe.name
+    ('tickets', ['tickets'], 'tickets')
     """
 
     def __init__(
@@ -97,7 +103,11 @@ class FitResult:
         return list(read_json_object(self.folder / SUMMARY)["warnings"])
 
     def report(self, file: str | Path) -> Path:
-        """Write the HTML report to a file; the run folder has one too."""
+        """Write the HTML report to a file; the run folder has one too.
+
+        >>> result.report("tickets.html").name
+        'tickets.html'
+        """
         path = Path(file)
         write_text(path, Report([self.evaluation], run=self.folder).to_html())
         return path

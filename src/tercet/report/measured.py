@@ -36,7 +36,11 @@ class Measured(Evaluation):
     run: Path | None = None
 
     def report(self, file: str | Path) -> Path:
-        """Write a single-file HTML report."""
+        """Write a single-file HTML report.
+
+        >>> measured.report("sentiment.html").name
+        'sentiment.html'
+        """
         path = Path(file)
         write_text(path, Report([self], run=self.run).to_html())
         return path
@@ -60,6 +64,12 @@ def evaluate(
     rows: at most so many rows of each task and set, for a quick look
     progress: whether to show it on stderr; default: in notebooks and terminals
     phases: starts the progress of one phase instead
+
+    >>> rows = [{"sentence": "A triumph.", "label": 4}, {"sentence": "A dull film.", "label": 0}]
+    >>> measured = tercet.evaluate(data={"sentiment": rows})
+    >>> measured
+    Evaluation of tercet/small on tables
+      sentiment: accuracy, mode single 1.000 (95 %: 1.000 to 1.000)
     """
     if phases is None:
         shown = is_watched() if progress is None else progress

@@ -17,6 +17,9 @@ class Hit:
     score: the cosine of its vector and the query's
     cross: the score of query and text by the cross mode, from 0 to 1; None without reranking
     columns: the row's other columns
+
+    >>> index.search("inflation", top=1)[0][0].id
+    '1'
     """
 
     id: str

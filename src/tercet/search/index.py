@@ -34,7 +34,13 @@ from tercet.specs import Column, Floats, Long
 
 
 class Index:
-    """One version of an index; `refresh` opens the newest. Several threads may search."""
+    """One version of an index; `refresh` opens the newest. Several threads may search.
+
+    >>> texts = ["Prices rise again.", "A quiet film.", "The home team wins."]
+    >>> index = tercet.Index.build("news.index", texts, model)
+    >>> index
+    Index('news.index', rows=3, model='tercet/small')
+    """
 
     def __init__(self, folder: str, dataset: Any, model: Model | None = None) -> None:
         self.folder = folder
@@ -51,6 +57,9 @@ class Index:
 
         model: the model that made it; default: loaded by its stored name when first needed, if it
             is on this machine or a name of `tercet weights`
+
+        >>> tercet.Index.open("news.index").count()
+        3
         """
         return cls(str(folder), open_dataset(str(folder)), model)
 
@@ -72,6 +81,10 @@ class Index:
         texts: a file, sentences, or a table: a data frame, an Arrow table, a list of dicts
         column: the text of a file or table; default: detected, or the only column
         id_column: default: a column called `id`, or else the row's number from 1
+
+        >>> films = [{"id": "a", "plot": "A dog finds its way home.", "year": 1994}]
+        >>> tercet.Index.build("films.index", films, model, column="plot").columns
+        ['year']
         """
         folder = Path(folder)
         check_target(folder)
@@ -140,12 +153,19 @@ class Index:
         self._model = self._checked(model)
 
     def count(self, where: str | None = None) -> int:
-        """The number of rows, or of rows that a condition holds for."""
+        """The number of rows, or of rows that a condition holds for.
+
+        >>> index.count(), index.count("id > '1'")
+        (3, 2)
+        """
         with lance_errors(self.folder, where):
             return int(self._dataset.count_rows(where))
 
     def refresh(self) -> None:
-        """Open the newest version."""
+        """Open the newest version.
+
+        >>> index.refresh()
+        """
         dataset = open_dataset(self.folder)
         with self._lock:
             self._dataset, self._memory = dataset, None
@@ -163,6 +183,9 @@ class Index:
         where: a condition on columns, in SQL: `price > 3 and lang = 'en'`
         rerank: the number of nearest rows that the cross mode scores too; they are ordered by the
             sum of both scores
+
+        >>> index.search("inflation", top=1)[0][0].text
+        'Prices rise again.'
         """
         if rerank < 0:
             raise ArgumentError(f"`rerank` is {rerank}; it must be at least 0.", "rerank")
@@ -180,7 +203,11 @@ class Index:
     def nearest(
         self, vectors: Floats, *, top: int = 10, where: str | None = None
     ) -> list[list[Hit]]:
-        """The nearest rows of each vector, float32 [n, width], the best first."""
+        """The nearest rows of each vector, float32 [n, width], the best first.
+
+        >>> [hits[0].id for hits in index.nearest(model.embed(["inflation", "cinema"]), top=1)]
+        ['1', '2']
+        """
         if top < 1:
             raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
         width = self._dataset.schema.field(VECTOR).type.list_size
@@ -201,7 +228,11 @@ class Index:
         id_column: Column | None = None,
         phases: Phases = silent_phases,
     ) -> int:
-        """Add rows with new ids; arguments as in `build`. Returns their number."""
+        """Add rows with new ids; arguments as in `build`. Returns their number.
+
+        >>> index.add([{"id": "4", "text": "Rain in the north."}])
+        1
+        """
         return self._change(open_texts(texts, column, id_column), changes.add, phases)
 
     def update(
@@ -213,11 +244,19 @@ class Index:
         phases: Phases = silent_phases,
     ) -> int:
         """Replace rows by id, and add rows with new ids; arguments as in `build`. Returns their
-        number."""
+        number.
+
+        >>> index.update([{"id": "4", "text": "Snow in the north."}])
+        1
+        """
         return self._change(open_texts(texts, column, id_column), changes.update, phases)
 
     def delete(self, ids: Iterable[str], *, phases: Phases = silent_phases) -> int:
-        """Delete rows by id. Returns the number of deleted rows."""
+        """Delete rows by id. Returns the number of deleted rows.
+
+        >>> index.delete(["4"]), index.count()
+        (1, 3)
+        """
         with writing(self.folder):
             self.refresh()
             with lance_errors(self.folder):
@@ -230,6 +269,10 @@ class Index:
         """Choose how rows are searched: exactly while they are few, else by an ANN index.
 
         How widely the ANN index is searched is chosen by measured recall on a sample of rows.
+
+        >>> index.optimise()
+        >>> index.setting is None  # so few rows are searched exactly
+        True
         """
         with writing(self.folder):
             self.refresh()

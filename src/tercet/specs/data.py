@@ -12,22 +12,24 @@ from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Long, Pooli
 class EncoderSpec(Spec):
     name: str
     """A folder, a name of `tercet weights`, or a model hub id; or a finished model: a run, a model
-    folder or `tercet/small`."""
+    folder or `tercet/small`. Example: `"all-minilm-l6-v2"`."""
     pooling: Pooling = "mean"
-    """How hidden states become one vector per sentence; a finished model's own is its default."""
+    """How hidden states become one vector per sentence; a finished model's own is its default.
+    Example: `"cls"`."""
     max_tokens: Annotated[int, Field(ge=4)] = 128
-    """The most tokens that are read at once; a finished model's own is its default."""
+    """The most tokens that are read at once; a finished model's own is its default. Example:
+    `256`."""
     long: Long = "truncate"
     """Longer sentences and joined pairs are truncated, or read in windows that overlap and are
     averaged; training itself reads the first `max_tokens` of them. A finished model's own is its
-    default."""
+    default. Example: `"windows"`."""
     dropout: Share = 0.1
-    """Dropout of hidden states in training."""
+    """Dropout of hidden states in training. Example: `0.0`."""
     attention_dropout: Share = 0.1
-    """Dropout of attention weights in training."""
+    """Dropout of attention weights in training. Example: `0.0`."""
     widths: Annotated[list[Count], Field(min_length=1)] | None = None
     """Matryoshka: widths to which vectors can be cut. Losses on cosines and vectors are averaged
-    over full vectors and their first numbers at each of these widths."""
+    over full vectors and their first numbers at each of these widths. Example: `[64, 128, 256]`."""
 
     @field_validator("widths")
     @classmethod
@@ -39,12 +41,13 @@ class EncoderSpec(Spec):
 
 class SubsetSpec(Spec):
     share: Annotated[float, Field(gt=0.0, le=1.0)]
-    """Share of the training rows that each pass draws."""
+    """Share of the training rows that each pass draws. Example: `0.5`."""
     balanced: bool = False
-    """With replacement, every class equally likely; otherwise without, all rows equally likely."""
+    """With replacement, every class equally likely; otherwise without, all rows equally likely.
+    Example: `true`."""
     label_counts: bool = False
     """With replacement, the weight of a row is the number of rows with its label, so that frequent
-    classes come even more often."""
+    classes come even more often. Example: `true`."""
 
     @property
     def drawn_by(self) -> str | None:
@@ -63,22 +66,24 @@ class WhereSpec(Spec):
     """Some rows of files that join several sources."""
 
     column: Column
-    """A column, by name or by number from 1."""
+    """A column, by name or by number from 1. Example: `"genre"`."""
     matches: Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
-    """Values of the rows that are read; `*` stands for any characters."""
+    """Values of the rows that are read; `*` stands for any characters. Example: `["news*",
+    "blogs"]`."""
 
 
 class PairsSpec(Spec):
     """Pairs of single sentences, for a teacher to label."""
 
     random: Annotated[int, Field(ge=0)] = 0
-    """Number of pairs of two random sentences."""
+    """Number of pairs of two random sentences. Example: `10000`."""
     nearest: Annotated[int, Field(ge=0)] = 0
-    """Number of pairs of a sentence and one of its nearest, by the encoder before training."""
+    """Number of pairs of a sentence and one of its nearest, by the encoder before training.
+    Example: `20000`."""
     among: Count = 10
-    """How many nearest sentences the second one is drawn from."""
+    """How many nearest sentences the second one is drawn from. Example: `5`."""
     seed: Annotated[int, Field(ge=0)] = 11711
-    """Separate, so that runs with other seeds have the same pairs."""
+    """Separate, so that runs with other seeds have the same pairs. Example: `1`."""
 
     @model_validator(mode="after")
     def _makes_some(self) -> Self:
@@ -97,41 +102,48 @@ def _files_or_share(value: Any) -> Any:
 
 class DataSpec(Spec):
     layout: str | None = None
-    """A known layout (`cs224n-sst`, ...), which provides files, columns and format."""
+    """A known layout (`cs224n-sst`, ...), which provides files, columns and format. Example:
+    `"cs224n-sst"`."""
     train: Annotated[list[str], ONE_OR_MORE] = Field(default_factory=list)
-    """Training files, relative to the data folder, read in order."""
+    """Training files, relative to the data folder, read in order. Example: `["tickets.csv",
+    "more.jsonl"]`."""
     dev: Annotated[list[str] | float, BeforeValidator(_files_or_share)] = Field(
         default_factory=list
     )
     """Files that are scored, or a share of the training rows that is split off: stratified by
-    label, with equal texts and pairs that share a text on one side. Without dev nothing is
-    scored."""
+    label, with equal texts and pairs that share a text on one side. Without dev nothing is scored.
+    Example: `0.15`."""
     group: Column | None = None
-    """Where `dev` is a share: a column whose equal values stay on one side, such as an author."""
+    """Where `dev` is a share: a column whose equal values stay on one side, such as an author.
+    Example: `"author"`."""
     texts: Annotated[list[Column] | None, ONE_OR_MORE] = None
-    """One, two or three text columns, by name or by number from 1."""
+    """One, two or three text columns, by name or by number from 1. Example: `["question1",
+    "question2"]`."""
     label: Column | None = None
-    """The label column, by name or by number from 1."""
+    """The label column, by name or by number from 1. Example: `"team"`."""
     label_separator: Annotated[str, Field(min_length=1)] | None = None
-    """Between the labels of a cell, where a task has `multi_label`."""
+    """Between the labels of a cell, where a task has `multi_label`. Example: `","`."""
     delimiter: Delimiter | None = None
-    """Of CSV and TSV files; default: detected."""
+    """Of CSV and TSV files; default: detected. Example: `"semicolon"`."""
     quoting: bool | None = None
-    """Whether `"` quotes a field; default: detected."""
+    """Whether `"` quotes a field; default: detected. Example: `false`."""
     header: bool | None = None
-    """Whether the first line names the columns; default: detected."""
+    """Whether the first line names the columns; default: detected. Example: `true`."""
     label_map: dict[str, float] | None = None
-    """The value of each label word; rows with other words are bad rows."""
+    """The value of each label word; rows with other words are bad rows. Example: `{ no = 0, yes = 1
+    }`."""
     on_bad_row: Literal["fail", "skip"] = "fail"
-    """A row without text or label: fail, or skip, count and report it."""
+    """A row without text or label: fail, or skip, count and report it. Example: `"skip"`."""
     where: WhereSpec | None = None
-    """Read only rows whose value in a column matches, of training files; default: all."""
+    """Read only rows whose value in a column matches, of training files; default: all. Example: `{
+    column = "lang", matches = "en" }`."""
     limit: Count | None = None
-    """Read only the first rows of each file, for trials."""
+    """Read only the first rows of each file, for trials. Example: `1000`."""
     sentences: bool = False
-    """Split the training texts into sentences, each a row without a label."""
+    """Split the training texts into sentences, each a row without a label. Example: `true`."""
     pairs: PairsSpec | None = None
-    """Make pairs of the training sentences of all text columns, for a teacher to label."""
+    """Make pairs of the training sentences of all text columns, for a teacher to label. Example: `{
+    nearest = 20000 }`."""
 
     @property
     def dev_share(self) -> float | None:

@@ -60,13 +60,13 @@ class MlpHeadSpec(HeadSpec):
 
     kind: Literal["mlp"] = "mlp"
     normalise: bool = False
-    """Scale vectors to length 1 first, so that only their direction counts."""
+    """Scale vectors to length 1 first, so that only their direction counts. Example: `true`."""
     hidden: list[Count] = Field(default_factory=list)
-    """Widths of hidden layers; default: none, which makes it one linear layer."""
+    """Widths of hidden layers; default: none, which makes it one linear layer. Example: `[256]`."""
     activation: Activation = "relu"
-    """After each hidden layer."""
+    """After each hidden layer. Example: `"gelu"`."""
     dropout: Share = 0.1
-    """Before each linear layer."""
+    """Before each linear layer. Example: `0.3`."""
 
 
 @declare
@@ -79,15 +79,16 @@ class FeatureHeadSpec(HeadSpec):
 
     kind: Literal["features"] = "features"
     normalise: bool = False
-    """Scale both vectors to length 1 first, so that only their directions count."""
+    """Scale both vectors to length 1 first, so that only their directions count. Example:
+    `true`."""
     features: Annotated[list[Feature], Field(min_length=1)]
-    """What is computed from the two vectors and concatenated."""
+    """What is computed from the two vectors and concatenated. Example: `["absdiff", "product"]`."""
     hidden: list[Count] = Field(default_factory=list)
-    """Widths of hidden layers; default: none, which makes it one linear layer."""
+    """Widths of hidden layers; default: none, which makes it one linear layer. Example: `[128]`."""
     activation: Activation = "relu"
-    """After each hidden layer."""
+    """After each hidden layer. Example: `"tanh"`."""
     dropout: Share = 0.1
-    """Before each linear layer."""
+    """Before each linear layer. Example: `0.2`."""
 
     def input_width(self, width: int) -> int:
         return sum(1 if name in ("dot", "cosine") else width for name in self.features)
@@ -104,11 +105,11 @@ class CosineHeadSpec(HeadSpec):
 
     kind: Literal["cosine"] = "cosine"
     projection: bool = False
-    """A linear layer before the cosine, as wide as the vectors."""
+    """A linear layer before the cosine, as wide as the vectors. Example: `true`."""
     projection_width: Count | None = None
-    """Width of that layer, where it differs."""
+    """Width of that layer, where it differs. Example: `128`."""
     dropout: Share = 0.0
-    """Before the projection."""
+    """Before the projection. Example: `0.1`."""
 
     @property
     def narrows(self) -> bool:
@@ -132,11 +133,11 @@ class DensePairHeadSpec(HeadSpec):
 
     kind: Literal["dense-pair"] = "dense-pair"
     difference: bool = True
-    """A third linear layer, on the difference of the two orders' vectors."""
+    """A third linear layer, on the difference of the two orders' vectors. Example: `false`."""
     activation: Activation | None = None
-    """Before the final linear layer."""
+    """Before the final linear layer. Example: `"relu"`."""
     dropout: Share = 0.1
-    """Before the linear layer of each order."""
+    """Before the linear layer of each order. Example: `0.3`."""
 
 
 @declare
@@ -149,9 +150,9 @@ class LayersHeadSpec(HeadSpec):
 
     kind: Literal["layers"] = "layers"
     layers: Count
-    """How many layers."""
+    """How many layers. Example: `2`."""
     dropout: Share = 0.1
-    """Before the linear layer."""
+    """Before the linear layer. Example: `0.2`."""
 
 
 @declare
@@ -164,7 +165,8 @@ class ExemplarHeadSpec(HeadSpec):
 
     kind: Literal["exemplars"] = "exemplars"
     count: Count
-    """Training sentences whose vectors are stored, the same number of each class."""
+    """Training sentences whose vectors are stored, the same number of each class. Example:
+    `100`."""
 
 
 @declare
@@ -177,7 +179,7 @@ class NearestHeadSpec(HeadSpec):
 
     kind: Literal["nearest"] = "nearest"
     count: Count
-    """Training sentences whose vectors are stored, at most."""
+    """Training sentences whose vectors are stored, at most. Example: `500`."""
 
 
 MASKED_WORDS = "masked-words"
@@ -186,13 +188,13 @@ MASKED_WORDS = "masked-words"
 
 class SharedSpec(Spec):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
-    """Heads that give the same name share the layers."""
+    """Heads that give the same name share the layers. Example: `"pairs"`."""
     hidden: Annotated[list[Count], Field(min_length=1)]
-    """Widths of the layers."""
+    """Widths of the layers. Example: `[256, 128]`."""
     activation: Activation = "relu"
-    """After each."""
+    """After each. Example: `"gelu"`."""
     dropout: Share = 0.0
-    """Before each."""
+    """Before each. Example: `0.1`."""
 
     @field_validator("name")
     @classmethod

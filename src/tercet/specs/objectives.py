@@ -105,10 +105,10 @@ class CrossEntropySpec(PredictiveSpec):
     kind: Literal["cross-entropy"] = "cross-entropy"
     needs = "labels"
     label_smoothing: Share = 0.0
-    """How much of a label is spread evenly over all classes."""
+    """How much of a label is spread evenly over all classes. Example: `0.1`."""
     ordinal: Positive | None = None
     """For ordered classes: a label is spread over its neighbours by exp(-ordinal * squared
-    distance)."""
+    distance). Example: `1.5`."""
 
     def check(self, labels: LabelSpace) -> None:
         if labels.classes is None:
@@ -178,7 +178,7 @@ class DistanceSpec(GradedSpec):
 
     targets: Interval | None = None
     """The task's label range is scaled to this one; default: not scaled, and [0, 1] for a head such
-    as `cosine` that cannot reach the range."""
+    as `cosine` that cannot reach the range. Example: `[0, 1]`."""
 
     def within(self, bounds: Interval | None, labels: LabelSpace) -> Self:
         goal = self.targets or labels.range
@@ -221,7 +221,7 @@ class HingeSpec(GradedSpec):
     implementation = "tercet.objectives.hinge:Hinge"
     kind: Literal["hinge"] = "hinge"
     margin: Positive = 1.0
-    """How far from 0, on its side, a pair must score."""
+    """How far from 0, on its side, a pair must score. Example: `0.5`."""
 
     def predict(self, outputs: Floats, labels: LabelSpace) -> Floats:
         return to_grades(outputs[:, 0], labels=labels.range, targets=(-1.0, 1.0))
@@ -234,7 +234,7 @@ class BinnedCrossEntropySpec(GradedSpec):
     implementation = "tercet.objectives.binned_cross_entropy:BinnedCrossEntropy"
     kind: Literal["binned-cross-entropy"] = "binned-cross-entropy"
     bins: Annotated[int, Field(ge=2)] = 6
-    """Evenly spaced from the lowest to the highest label."""
+    """Evenly spaced from the lowest to the highest label. Example: `11`."""
 
     def outputs(self, labels: LabelSpace) -> int:
         return self.bins
@@ -252,7 +252,7 @@ class MaskedLanguageModelSpec(ObjectiveSpec):
     implementation = "tercet.objectives.masked_language_model:MaskedLanguageModel"
     kind: Literal["masked-language-model"] = "masked-language-model"
     share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
-    """Share of the words of a sentence that are masked; at least one is."""
+    """Share of the words of a sentence that are masked; at least one is. Example: `0.3`."""
 
 
 @declare
@@ -265,7 +265,7 @@ class TeacherVectorsSpec(ObjectiveSpec):
     implementation = "tercet.objectives.teacher_vectors:TeacherVectors"
     kind: Literal["teacher-vectors"] = "teacher-vectors"
     distance: Literal["cosine", "euclidean"] = "cosine"
-    """1 - cosine, or the mean square of the differences."""
+    """1 - cosine, or the mean square of the differences. Example: `"euclidean"`."""
 
 
 @declare
@@ -276,7 +276,7 @@ class SimCSESpec(ContrastiveSpec):
     implementation = "tercet.objectives.simcse:SimCSE"
     kind: Literal["simcse"] = "simcse"
     temperature: Positive = 0.05
-    """Divides the cosines; the lower, the more the hardest negatives count."""
+    """Divides the cosines; the lower, the more the hardest negatives count. Example: `0.1`."""
 
 
 @declare
@@ -286,7 +286,7 @@ class MultipleNegativesRankingSpec(ContrastiveSpec):
     implementation = "tercet.objectives.multiple_negatives_ranking:MultipleNegativesRanking"
     kind: Literal["multiple-negatives-ranking"] = "multiple-negatives-ranking"
     scale: Positive = 20.0
-    """Factor on the cosines."""
+    """Factor on the cosines. Example: `30`."""
 
 
 @declare
@@ -297,9 +297,9 @@ class TripletSpec(ContrastiveSpec):
     implementation = "tercet.objectives.triplet:Triplet"
     kind: Literal["triplet"] = "triplet"
     margin: Positive = 1.0
-    """By how much the positive must be nearer."""
+    """By how much the positive must be nearer. Example: `0.5`."""
     distance: Literal["euclidean", "cosine"] = "euclidean"
-    """How nearness is measured; `cosine`: 1 minus the cosine."""
+    """How nearness is measured; `cosine`: 1 minus the cosine. Example: `"cosine"`."""
 
 
 @declare
@@ -313,6 +313,6 @@ class SupervisedContrastiveSpec(ObjectiveSpec):
     kind: Literal["supervised-contrastive"] = "supervised-contrastive"
     form: Literal["softmax", "squared"] = "softmax"
     """softmax: SupCon, over all of the batch; squared: cosines are drawn to 1 within a class and to
-    0 between classes, which suits a few rows per class."""
+    0 between classes, which suits a few rows per class. Example: `"squared"`."""
     temperature: Positive = 0.1
-    """Of the softmax."""
+    """Of the softmax. Example: `0.05`."""

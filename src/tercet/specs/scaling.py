@@ -16,9 +16,9 @@ class Scaling(Spec):
     """Outputs are divided by `temperature`, then `shift` is added (two classes only)."""
 
     temperature: Annotated[float, Field(ge=1e-4, le=1e4)] = 1.0
-    """Divides outputs; above 1, predictions are less certain."""
+    """Divides outputs; above 1, predictions are less certain. Example: `1.4`."""
     shift: Annotated[float, Field(ge=-1e4, le=1e4)] = 0.0
-    """Added to outputs, after the division."""
+    """Added to outputs, after the division. Example: `-0.2`."""
 
     def apply(self, outputs: Floats) -> Floats:
         """outputs [n, outputs] -> the same, scaled"""

@@ -16,37 +16,39 @@ _FREEZABLE = re.compile(r"encoder|embeddings|pooler|layers\.\d+(-\d+)?|(heads|si
 
 class OptimiserSpec(Spec):
     lr: Positive = 2e-5
-    """Learning rate of the encoder, and of heads without `head_lr`; AdamW."""
+    """Learning rate of the encoder, and of heads without `head_lr`; AdamW. Example: `3e-5`."""
     head_lr: Positive | None = None
-    """Learning rate of heads; default: `lr`."""
+    """Learning rate of heads; default: `lr`. Example: `1e-3`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    """Not on biases and norms."""
+    """Not on biases and norms. Example: `0.1`."""
     betas: tuple[Share, Share] = (0.9, 0.999)
-    """Decay of the moving averages of gradients and of their squares."""
+    """Decay of the moving averages of gradients and of their squares. Example: `[0.9, 0.98]`."""
     eps: Positive = 1e-8
-    """Added to the denominator of a step, for stability."""
+    """Added to the denominator of a step, for stability. Example: `1e-6`."""
     decay: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls to zero over the stage."""
+    """How the learning rate falls to zero over the stage. Example: `"cosine"`."""
     warmup: Share = 0.1
-    """Share of the stage's steps in which the learning rate rises first."""
+    """Share of the stage's steps in which the learning rate rises first. Example: `0.06`."""
     clip: Annotated[float, Field(ge=0.0)] = 1.0
-    """Maximum norm of the gradient; 0 turns clipping off."""
+    """Maximum norm of the gradient; 0 turns clipping off. Example: `0`."""
 
 
 class EvaluationSpec(Spec):
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
-    """Tasks that are scored on dev; default: all that predict."""
+    """Tasks that are scored on dev; default: all that predict. Example: `["sentiment"]`."""
     score: str = "mean"
     """What the best checkpoint is chosen by: `mean` of the tasks' metrics, `mean-shifted` with
-    (r+1)/2 for correlations, or TASK.METRIC."""
+    (r+1)/2 for correlations, or TASK.METRIC. Example: `"sentiment.accuracy"`."""
     every: Annotated[int, Field(ge=0)] | None = None
-    """Steps between scores on dev; 0: only at the end of each stage; default: every epoch."""
+    """Steps between scores on dev; 0: only at the end of each stage; default: every epoch. Example:
+    `200`."""
     rows: Count | None = None
-    """Score only the first dev rows of each task during training, for speed."""
+    """Score only the first dev rows of each task during training, for speed. Example: `2000`."""
     keep: Literal["best", "last"] = "best"
-    """Which weights the next stage starts from; the last stage's become the model."""
+    """Which weights the next stage starts from; the last stage's become the model. Example:
+    `"last"`."""
     patience: Count | None = None
-    """End a stage early after this many scores without a new best."""
+    """End a stage early after this many scores without a new best. Example: `5`."""
 
 
 Precision = Literal["auto", "fp32", "bf16"]
@@ -54,40 +56,43 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
-    """What logs and `--set` call it."""
+    """What logs and `--set` call it. Example: `"warm-up"`."""
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
-    """Tasks that train; default: all."""
+    """Tasks that train; default: all. Example: `["paraphrase"]`."""
     schedule: Schedule = RoundRobinSpec()
-    """Which tasks each step trains."""
+    """Which tasks each step trains. Example: `{ kind = "together" }`."""
     epochs: Positive | None = None
-    """How long, in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed."""
+    """How long, in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed.
+    Example: `3`."""
     steps: Count | None = None
-    """How long, in steps of the optimiser."""
+    """How long, in steps of the optimiser. Example: `500`."""
     solve: bool = False
     """Fit the last layer of every head exactly, by regression on the vectors that the encoder gives
-    now, instead of training in steps; heads without such a layer stay as they are."""
+    now, instead of training in steps; heads without such a layer stay as they are. Example:
+    `true`."""
     shortened: list[tuple[Count, Count]] | None = None
     """[step, steps] each: after this step the stage was shortened to so many steps in all, and the
     rest of the learning rate's schedule compressed into them. `fit` notes here what it did to end
-    in time, so that the recipe trains again to the same model."""
+    in time, so that the recipe trains again to the same model. Example: `[[120, 300]]`."""
     batch: Count = 32
-    """Rows per batch over all processes, for tasks without their own."""
+    """Rows per batch over all processes, for tasks without their own. Example: `64`."""
     accumulate: Count = 1
-    """Batches of a task whose gradients are added up for one step."""
+    """Batches of a task whose gradients are added up for one step. Example: `4`."""
     freeze: list[str] = Field(default_factory=list)
     """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK, sides.TASK,
-    shared.NAME."""
+    shared.NAME. Example: `["embeddings", "layers.0-3"]`."""
     surgery: Surgery | None = None
-    """Gradient surgery by kind, with schedule `together`."""
+    """Gradient surgery by kind, with schedule `together`. Example: `"pcgrad"`."""
     optimiser: OptimiserSpec = OptimiserSpec()
-    """Learning rates and their schedule, weight decay and clipping."""
+    """Learning rates and their schedule, weight decay and clipping. Example: `{ lr = 3e-5, decay =
+    "cosine" }`."""
     average: Share | None = None
     """Decay of a moving average of the weights, such as 0.999. The average is scored and kept;
-    training continues from the weights themselves."""
+    training continues from the weights themselves. Example: `0.999`."""
     evaluation: EvaluationSpec | None = None
-    """Replaces the recipe's evaluation in this stage."""
+    """Replaces the recipe's evaluation in this stage. Example: `{ keep = "last" }`."""
     precision: Precision = "auto"
-    """bf16: autocast over fp32 weights; auto: bf16 on GPUs only."""
+    """bf16: autocast over fp32 weights; auto: bf16 on GPUs only. Example: `"fp32"`."""
 
     @field_validator("freeze")
     @classmethod
@@ -127,6 +132,6 @@ class StageSpec(Spec):
 
 class CheckpointSpec(Spec):
     every: Annotated[int, Field(ge=0)] = 500
-    """Steps between checkpoints; 0: only on Ctrl-C and at the end of a stage."""
+    """Steps between checkpoints; 0: only on Ctrl-C and at the end of a stage. Example: `1000`."""
     keep: Count = 2
-    """How many of the newest checkpoints are kept."""
+    """How many of the newest checkpoints are kept. Example: `1`."""

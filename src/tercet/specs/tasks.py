@@ -22,24 +22,26 @@ _SIMPLEST: dict[str, list[str] | tuple[float, float]] = {"labels": ["0", "1"], "
 
 class ModeSpec(Spec):
     shared: SharedSpec | None = None
-    """Layers that come first in this head and in every other that names them."""
+    """Layers that come first in this head and in every other that names them. Example: `{ name =
+    "pairs", hidden = [256] }`."""
     head: Head | None = None
-    """Only for objectives that need one."""
+    """Only for objectives that need one. Example: `{ kind = "mlp", hidden = [256] }`."""
     dropout: Share = 0.0
-    """Of the vectors that the head reads, before shared layers and features of two vectors."""
+    """Of the vectors that the head reads, before shared layers and features of two vectors.
+    Example: `0.3`."""
     objective: Objective
-    """The loss, and how outputs become predictions."""
+    """The loss, and how outputs become predictions. Example: `{ kind = "cross-entropy" }`."""
     weight: Positive = 1.0
-    """Factor on this mode's loss."""
+    """Factor on this mode's loss. Example: `0.5`."""
     scaling: Scaling | None = None
     """How outputs are scaled before they become probabilities; default: fitted on the task's
-    `held_out` rows, if it has any."""
+    `held_out` rows, if it has any. Example: `{ temperature = 1.4 }`."""
     thresholds: list[Annotated[float, Field(ge=0.0, le=1.0)]] | None = None
     """With `multi_label`: the least probability at which each label is predicted; default: chosen
-    on the task's `held_out` rows, or one half."""
+    on the task's `held_out` rows, or one half. Example: `[0.4, 0.6, 0.5]`."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """R-Drop: rows are encoded twice, under different dropout, and the distance between the two
-    predictions is added to the loss with this factor."""
+    predictions is added to the loss with this factor. Example: `1.0`."""
 
     @property
     def predicts(self) -> bool:
@@ -85,9 +87,9 @@ class SideSpec(Spec):
     encoded with them, in a pass of their own."""
 
     rank: Count = 8
-    """Width of the two matrices whose product is added to each projection."""
+    """Width of the two matrices whose product is added to each projection. Example: `16`."""
     layers: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
-    """Numbers of the layers that get them, from 0; default: all."""
+    """Numbers of the layers that get them, from 0; default: all. Example: `[4, 5]`."""
 
     @field_validator("layers")
     @classmethod
@@ -99,53 +101,63 @@ class SideSpec(Spec):
 
 class TaskSpec(Spec):
     data: DataSpec
-    """Its files, and how they are read."""
+    """Its files, and how they are read. Example: `{ train = "tickets.csv", dev = 0.15, texts =
+    "text", label = "team" }`."""
     like: str | None = None
     """Another task, whose heads this one trains on further data; labels, range and modes default to
-    that task's, and it is scored on dev through that task."""
+    that task's, and it is scored on dev through that task. Example: `"paraphrase"`."""
     teacher: TeacherSpec | None = None
-    """A trained model whose outputs this task learns from, in addition to labels or instead."""
+    """A trained model whose outputs this task learns from, in addition to labels or instead.
+    Example: `{ folder = "runs/teacher", weight = 0.7 }`."""
     held_out: Share = 0.0
     """Share of the training rows that calibration is fitted on instead. Tasks that are like this
-    one leave out rows that contain these."""
+    one leave out rows that contain these. Example: `0.1`."""
     labels: Annotated[list[str], Field(min_length=2)] | None = None
     """Names of the classes, in the order of their numbers from 0; default: found in the training
-    files."""
+    files. Example: `["Billing", "Delivery", "Returns"]`."""
     multi_label: bool = False
-    """Whether a row may have any number of the `labels`, none included."""
+    """Whether a row may have any number of the `labels`, none included. Example: `true`."""
     class_weights: Literal["balanced"] | Annotated[list[Positive], Field(min_length=2)] | None = (
         None
     )
     """Weights of the classes in the loss, in their order; `balanced`: rows / (classes * rows of the
     class). With `multi_label`: weights of the rows that have a label; `balanced`: rows without it
-    over rows with it. Default: all 1."""
+    over rows with it. Default: all 1. Example: `"balanced"`."""
     range: Interval | None = None
-    """Lowest and highest label of a graded task; default: found in the training files."""
+    """Lowest and highest label of a graded task; default: found in the training files. Example:
+    `[0, 5]`."""
     prior: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     """For two classes: the frequency of the second where the model will be used. Training corrects
-    for the difference to the training rows. Default: its frequency in the training rows."""
+    for the difference to the training rows. Default: its frequency in the training rows. Example:
+    `0.1`."""
     metric: Metric | None = None
     """The metric that represents this task; default: accuracy for classes, micro-f1 for several
-    labels per row, pearson for grades."""
+    labels per row, pearson for grades. Example: `"macro-f1"`."""
     subset: SubsetSpec | None = None
-    """A random part of the training rows for each pass; default: all of them."""
+    """A random part of the training rows for each pass; default: all of them. Example: `{ share =
+    0.25 }`."""
     batch: Count | None = None
-    """Rows per batch; default: the stage's."""
+    """Rows per batch; default: the stage's. Example: `16`."""
     chunk: Count | None = None
     """GradCache, for contrastive tasks: rows that are encoded together, fewer than a batch, so that
-    memory grows with this number and not with the batch."""
+    memory grows with this number and not with the batch. Example: `32`."""
     max_tokens: Annotated[int, Field(ge=4)] | None = None
-    """Tokens after which its rows are truncated in training; default: `encoder.max_tokens`."""
+    """Tokens after which its rows are truncated in training; default: `encoder.max_tokens`.
+    Example: `64`."""
     weight: Positive = 1.0
-    """Factor on this task's loss."""
+    """Factor on this task's loss. Example: `2.0`."""
     side: SideSpec | None = None
-    """Side weights of its own, which train even where the encoder is frozen; default: none."""
+    """Side weights of its own, which train even where the encoder is frozen; default: none.
+    Example: `{ rank = 8 }`."""
     single: ModeSpec | None = None
-    """The head on one sentence."""
+    """The head on one sentence. Example: `{ head = { kind = "mlp" }, objective = { kind =
+    "cross-entropy" } }`."""
     bi: ModeSpec | None = None
-    """The head on the vectors of two sentences encoded separately."""
+    """The head on the vectors of two sentences encoded separately. Example: `{ head = { kind =
+    "cosine" }, objective = { kind = "mean-squared-error" } }`."""
     cross: ModeSpec | None = None
-    """The head on two sentences encoded jointly."""
+    """The head on two sentences encoded jointly. Example: `{ head = { kind = "mlp" }, objective = {
+    kind = "binary-cross-entropy" } }`."""
 
     @property
     def modes(self) -> dict[Mode, ModeSpec]:

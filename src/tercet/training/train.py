@@ -24,6 +24,9 @@ class TrainedRun:
 
     folder: the run folder
     dev: scores by task, mode and metric
+
+    >>> run.model.predict("tickets", ["My parcel is lost."])[0].name
+    'Parcels and Delivery'
     """
 
     def __init__(self, folder: Path, dev: Metrics) -> None:
@@ -70,6 +73,10 @@ def train(
     overrides: such as `stages.0.steps=300`
     progress: whether to show it on stderr; default: in notebooks and terminals
     listener: what shows progress instead
+
+    >>> run = tercet.train(result.recipe, data=result.data, out="runs/again")
+    >>> run
+    TrainedRun in runs/again
     """
     chosen = _read(recipe, overrides)
     folder = Path(out) if out is not None else Path("runs") / chosen.name
