@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -44,7 +45,9 @@ class Budget:
         """
         # Stages of fewer steps are made longer, whatever their epochs.
         shortest = LEAST_STEPS / settings.batches
-        possible = self.left / (TRAINING * encoding * trainings)
+        # A coarse clock may see no time pass for a few rows.
+        cost = TRAINING * encoding * trainings
+        possible = self.left / cost if cost > 0.0 else math.inf
         if possible < max(LEAST_EPOCHS, shortest):
             return 0.0
         return min(settings.epochs, possible)

@@ -63,7 +63,7 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     ]
     with joined(work.listener, "linear model", steps=FOLDS) as following:
         linear = splits[0].judge(linear_trial, following)
-    # Each fold encodes all rows once; the first one also imports what it needs.
+    # Fitting the heads, and what that imports, would be most of the time with few rows.
     encoding = linear.seconds
     baselines = _baselines(linear)
     is_folded = work.budget.epochs(settings, encoding, trainings=FOLDS) == settings.epochs
