@@ -67,6 +67,7 @@ def settings_of(folder: Path, **options: Any) -> Settings:
         "index": None,
         "keys": None,
         "listed_keys": None,
+        "layers": None,
         "origins": [],
         "allowed_hosts": [],
         "max_inputs": 64,
