@@ -91,7 +91,8 @@ class Model:
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
-        return f"Model(encoder={self.info.encoder!r}, width={self.width}, tasks={tasks})"
+        layers = "" if self.layers is None else f" layers={self.layers},"
+        return f"Model(encoder={self.info.encoder!r},{layers} width={self.width}, tasks={tasks})"
 
     @property
     def name(self) -> str:

@@ -68,7 +68,7 @@ class Encoder(nn.Module):
         """The encoder without its later layers; what both have is the same memory."""
         shallow = copy(self)
         shallow._modules = dict(self._modules)
-        shallow.config = self.config.replace(layers=layers)
+        shallow.config = self.config.with_layers(layers)
         shallow.layers = self.layers[:layers]
         return shallow
 
