@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tercet
 from tercet.errors import ArgumentError, TercetError
@@ -295,6 +296,7 @@ def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
         seed=1,
         judge="share",
         epochs=1.0,
+        precision="auto",
         decisions={},
     )
     tasks = planning.tuned_recipe(settings).tasks
@@ -303,6 +305,44 @@ def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
     assert contrast.texts == own.texts
     assert contrast.labels is not None
     assert np.array_equal(contrast.labels, own.labels)
+
+
+@pytest.mark.parametrize(("epochs", "length"), [(1.0, {"steps": 34}), (30.0, {"epochs": 30.0})])
+def test_a_fold_trains_as_often_on_each_row_as_the_last_training(
+    tmp_path: Path, epochs: float, length: dict[str, float]
+) -> None:
+    path = write(tmp_path / "team.csv", team_rows(90))
+    settings = planning.Settings(
+        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
+        folder=tmp_path.resolve(),
+        encoder={"name": "x"},
+        onto=None,
+        width=32,
+        seed=1,
+        judge="folds",
+        epochs=epochs,
+        precision="auto",
+        decisions={},
+    )
+    recipe = planning.tuned_recipe(settings, share=2.0 / 3.0)
+    tune = next(stage for stage in recipe.stages if stage.name == "tune")
+    assert {key: getattr(tune, key) for key in length} == length
+    steps = length.get("steps", 30.0 * 2)
+    assert planning.tune_steps(settings, share=2.0 / 3.0) == steps + 2
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "precision"),
+    [({"avx512_bf16": True}, "bf16"), ({"amx_bf16": True}, "bf16"), ({"avx512_f": True}, "auto")],
+)
+def test_a_cpu_with_bf16_tunes_in_it(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], precision: str
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    monkeypatch.setattr(by_folds, "prefers_tuned", lambda _: True)
+    result = fit(team=team_rows())
+    tune = next(stage for stage in result.recipe.stages if stage.name == "tune")
+    assert tune.precision == precision
 
 
 def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:

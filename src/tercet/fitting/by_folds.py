@@ -99,11 +99,12 @@ def _tune(
 
     linear: what `linear_trial` gave on the first of the splits
     """
-    folded = FOLDS * tune_steps(settings, share=1.0 - 1.0 / FOLDS)
+    share = 1.0 - 1.0 / FOLDS
+    folded = FOLDS * tune_steps(settings, share=share)
     steps = folded + tune_steps(settings)
     deadline = Deadline(work.budget, settings)
     with joined(work.listener, "tuning", steps=steps) as following:
-        trial = Trial(tuned_recipe(settings), data=work.data, world=world)
+        trial = Trial(tuned_recipe(settings, share=share), data=work.data, world=world)
 
         def limit(done: int, planned: int) -> None:
             deadline.check(done, planned, total=steps)

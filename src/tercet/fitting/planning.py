@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tercet.fitting.sources import Source
 from tercet.recipe import Recipe
+from tercet.specs.stages import Precision
 
 Judge = Literal["folds", "share", "files"]
 """How candidates are judged: by cross-validation, on a share of the rows, or on dev files."""
@@ -40,6 +41,7 @@ class Settings:
     encoder: `name`, `max_tokens` and so on; None with `onto`
     width: of the encoder's vectors
     epochs: over the rows that train
+    precision: of the stage that tunes
     decisions: by task, `scaling` and `thresholds` that are already known
     """
 
@@ -51,6 +53,7 @@ class Settings:
     seed: int
     judge: Judge
     epochs: float
+    precision: Precision
     decisions: Mapping[str, Mapping[str, Any]]
 
     @property
@@ -67,6 +70,11 @@ class Settings:
         """Of all rows, each once."""
         return sum(-(-source.look.rows // BATCH) for source in self.sources)
 
+    @property
+    def is_lengthened(self) -> bool:
+        """Whether the epochs are too few steps to tune the encoder."""
+        return self.epochs * self.batches < LEAST_STEPS
+
 
 def base_epochs(sources: Sequence[Source]) -> float:
     """How often to walk through the rows, where time allows."""
@@ -79,13 +87,20 @@ def base_epochs(sources: Sequence[Source]) -> float:
 
 def tune_steps(settings: Settings, *, share: float = 1.0) -> int:
     """About how many steps the tuned recipe has on a share of the rows."""
+    solved = 2
+    if settings.is_lengthened:
+        return _least_steps(share) + solved
     if settings.judge != "folds":
         share *= 1.0 - HELD_OUT
     if settings.judge == "share":
         share *= 1.0 - DEV_SHARE
     batches = sum(math.ceil(share * source.look.rows / BATCH) for source in settings.sources)
-    solved = 2
-    return max(LEAST_STEPS, math.ceil(settings.epochs * batches)) + solved
+    return math.ceil(settings.epochs * batches) + solved
+
+
+def _least_steps(share: float) -> int:
+    """With fewer rows also fewer steps, so that each is trained on as often."""
+    return math.ceil(share * LEAST_STEPS)
 
 
 def linear_recipe(settings: Settings) -> Recipe:
@@ -94,13 +109,16 @@ def linear_recipe(settings: Settings) -> Recipe:
     return _recipe(settings, "a linear model on the encoder", _tasks(settings, tuned=False), stages)
 
 
-def tuned_recipe(settings: Settings) -> Recipe:
-    """The encoder tuned on all tasks together, then heads that are fitted exactly."""
+def tuned_recipe(settings: Settings, *, share: float = 1.0) -> Recipe:
+    """The encoder tuned on all tasks together, then heads that are fitted exactly.
+
+    share: of the rows, on which it will be trained
+    """
     tasks = _tasks(settings, tuned=True)
     solved = [source.name for source in settings.sources if not _is_cosine(source)]
     stages = [
         *([_solve("first heads", solved)] if solved else []),
-        _tune(settings, tasks),
+        _tune(settings, tasks, share=share),
         *([_solve("heads", solved)] if solved else []),
     ]
     return _recipe(settings, "the encoder tuned on all tasks", tasks, stages)
@@ -197,14 +215,12 @@ def _solve(name: str, tasks: Sequence[str]) -> dict[str, Any]:
     return {"name": name, "tasks": list(tasks), "solve": True, "freeze": ["encoder"]}
 
 
-def _tune(settings: Settings, tasks: Mapping[str, Any]) -> dict[str, Any]:
+def _tune(settings: Settings, tasks: Mapping[str, Any], *, share: float) -> dict[str, Any]:
     trained = [
         source.name + CONTRAST if source.name + CONTRAST in tasks else source.name
         for source in settings.sources
     ]
-    rows = settings.rows
-    steps = settings.epochs * settings.batches
-    rate = (GENTLE_RATE if rows <= FEW else RATE) * min(1.0, WIDTH / settings.width)
+    rate = (GENTLE_RATE if settings.rows <= FEW else RATE) * min(1.0, WIDTH / settings.width)
     stage: dict[str, Any] = {
         "name": "tune",
         "tasks": trained,
@@ -213,9 +229,10 @@ def _tune(settings: Settings, tasks: Mapping[str, Any]) -> dict[str, Any]:
         # Word embeddings are half of the parameters, and hardly change in so few steps.
         "freeze": ["embeddings"],
         "optimiser": {"lr": rate, "head_lr": HEAD_RATE},
+        "precision": settings.precision,
     }
     if settings.onto is not None:
         stage |= {"freeze": ["encoder"], "optimiser": {"lr": rate, "head_lr": SIDE_RATE}}
-    if steps < LEAST_STEPS:
-        return {**stage, "steps": LEAST_STEPS}
+    if settings.is_lengthened:
+        return {**stage, "steps": _least_steps(share)}
     return {**stage, "epochs": settings.epochs}

@@ -49,6 +49,9 @@ class EvaluationSpec(Spec):
     """End a stage early after this many scores without a new best."""
 
 
+Precision = Literal["auto", "fp32", "bf16"]
+
+
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
     """What logs and `--set` call it."""
@@ -83,7 +86,7 @@ class StageSpec(Spec):
     training continues from the weights themselves."""
     evaluation: EvaluationSpec | None = None
     """Replaces the recipe's evaluation in this stage."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Precision = "auto"
     """bf16: autocast over fp32 weights; auto: bf16 on GPUs only."""
 
     @field_validator("freeze")
