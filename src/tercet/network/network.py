@@ -103,10 +103,11 @@ class Network(nn.Module):
         return list(self._tasks_at)
 
     def at(self, depth: int) -> Network:
-        """The network of one depth alone; it shares all its weights with this one."""
+        """The network of one depth alone, the full one or another; it shares all its weights with
+        this one."""
         shallow = self._copy()
         shallow.depths, shallow._tasks_at = nn.ModuleDict(), {}
-        if depth not in self._tasks_at:
+        if depth == self.encoder.config.layers:
             return shallow
         parts = self.depths[str(depth)]
         assert isinstance(parts, nn.ModuleDict)
