@@ -239,9 +239,9 @@ def rate() -> dict[str, Any]:
         )
 
         def step(tokens: DeviceTokens = tokens) -> None:
-            hidden = layers(tokens)
-            assert hidden is not None
-            torch.autograd.backward(hidden.float().square().mean())
+            states = layers(tokens, [encoder.config.layers])
+            assert states is not None
+            torch.autograd.backward(states[0].float().square().mean())
 
         weights = sum(
             p.numel() for layer in encoder.layers for p in layer.parameters() if p.ndim == 2

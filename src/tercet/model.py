@@ -17,7 +17,13 @@ from tercet.data.sketch import Sketch
 from tercet.errors import ArgumentError, TercetError, needing_torch
 from tercet.files import reading
 from tercet.folders.model_card import ModelInfo
-from tercet.folders.model_folder import Parts, is_model_folder, load_model_folder, save_model_folder
+from tercet.folders.model_folder import (
+    Parts,
+    is_model_folder,
+    load_model_folder,
+    save_model_folder,
+    untrained_depth,
+)
 from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
 from tercet.folders.seen_file import read_seen
 from tercet.infer.ahead import ahead
@@ -71,10 +77,12 @@ class Model:
         source: str | None = None,
         sketch: Sketch | None = None,
         precision: Precision = "fp32",
+        layers: int | None = None,
     ) -> None:
         """source: what `load` finds this model by, a folder or a name; default: the encoder
         sketch: of the rows that it was trained on, if they were recorded
         precision: in which the encoder computes; `save` writes the weights as they were
+        layers: how many `load` was told to read of those of the source; None: all
         """
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer
@@ -82,12 +90,14 @@ class Model:
         self.source = info.encoder if source is None else source
         self.sketch = sketch
         self.precision = precision
+        self.layers = layers
         self.long_inputs: dict[Kind, LongInputs] = {}
         """By kind, how many texts and pairs it has read, and how many were too long."""
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
-        return f"Model(encoder={self.info.encoder!r}, width={self.width}, tasks={tasks})"
+        layers = "" if self.layers is None else f" layers={self.layers},"
+        return f"Model(encoder={self.info.encoder!r},{layers} width={self.width}, tasks={tasks})"
 
     @property
     def name(self) -> str:
@@ -127,6 +137,37 @@ class Model:
         """The widths that `embed` accepts."""
         return [*(self.info.widths or []), self.width]
 
+    def check_width(self, width: int | None) -> None:
+        """Raise unless vectors can be cut to a width; None is the full one."""
+        if width is not None and width not in self.widths:
+            can = ", ".join(map(str, self.widths))
+            raise ArgumentError(
+                f"This model has no vectors of width {width}; its widths are {can}.", "width"
+            )
+
+    @property
+    def depths(self) -> list[int]:
+        """The numbers of layers that `load` accepts of this model, the full one last; empty for
+        ONNX graphs, which have one depth."""
+        if isinstance(self._network, OnnxNetwork):
+            return []
+        return [*self._network.lesser_depths, self._network.encoder.config.layers]
+
+    def at(self, layers: int) -> Model:
+        """The model of one of its `depths` alone, which shares its weights with this one."""
+        if layers not in self.depths:
+            raise untrained_depth(Path(self.source), layers, self.depths)
+        network = self.network
+        return Model(
+            network.at(layers),
+            self.tokenizer,
+            self.info.at(layers),
+            source=self.source,
+            sketch=self.sketch,
+            precision=self.precision,
+            layers=layers if layers < network.encoder.config.layers else self.layers,
+        )
+
     @property
     def tasks(self) -> dict[str, TaskSpec]:
         """The tasks that `predict` answers, by name."""
@@ -161,9 +202,7 @@ class Model:
         >>> vectors.shape, bool(vectors[0] @ vectors[1] > 0.5)
         ((2, 384), True)
         """
-        if width is not None and width not in self.widths:
-            can = ", ".join(map(str, self.widths))
-            raise TercetError(f"This model has no vectors of width {width}; its widths are {can}.")
+        self.check_width(width)
 
         def embed_part(columns: Sequence[Pieces], progress: Progress) -> Floats:
             # A repeated text is encoded once.
@@ -438,6 +477,7 @@ def load(
     device: str | None = None,
     precision: Precision | None = None,
     long: Long | None = None,
+    layers: int | None = None,
 ) -> Model:
     """Load a model.
 
@@ -449,6 +489,8 @@ def load(
     long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
         them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
         was made
+    layers: after how many of its first layers it answers, faster and less accurately; only these
+        are read. A model that was trained for several `depths` has a choice; default: all
 
     >>> model = tercet.load()
     >>> model
@@ -458,15 +500,27 @@ def load(
         raise ArgumentError(f"`long` is {long!r}; it is truncate or windows.", "long")
     if precision not in (None, *get_args(Precision)):
         raise ArgumentError(f"`precision` is {precision!r}; it is fp32 or bf16.", "precision")
-    model = _load(source, device=device, precision=precision)
+    model = _load(source, device=device, precision=precision, layers=layers)
     if long is not None:
         model.info = model.info.model_copy(update={"long": long})
     return model
 
 
-def _load(source: str | Path | None, *, device: str | None, precision: Precision | None) -> Model:
+def _load(
+    source: str | Path | None,
+    *,
+    device: str | None,
+    precision: Precision | None,
+    layers: int | None,
+) -> Model:
     folder, origin = find_folder(source)
     if is_onnx_folder(folder):
+        if layers is not None:
+            raise ArgumentError(
+                f"{folder}: ONNX graphs have the layers that they were exported with; leave out "
+                "`layers`.",
+                "layers",
+            )
         if device not in (None, "cpu"):
             raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
         if precision is not None:
@@ -480,7 +534,12 @@ def _load(source: str | Path | None, *, device: str | None, precision: Precision
     with needing_torch():
         chosen = _device(device)
     with reading(folder):
-        parts = load_model_folder(folder) if is_model_folder(folder) else _foreign(folder, origin)
+        if is_model_folder(folder):
+            parts = load_model_folder(folder, layers=layers)
+        else:
+            parts = _foreign(folder, origin)
+            if layers not in (None, full := parts.network.encoder.config.layers):
+                raise untrained_depth(folder, layers, [full])
         sketch = read_seen(folder)
     return Model(
         parts.network.to(chosen),
@@ -489,6 +548,7 @@ def _load(source: str | Path | None, *, device: str | None, precision: Precision
         source=origin,
         sketch=sketch,
         precision=precision or _usual_precision(chosen),
+        layers=layers,
     )
 
 

@@ -169,6 +169,12 @@ class Recipe(Spec):
                 "encoder.widths needs a task with a `cosine` head without projection, or with a "
                 "contrastive objective"
             )
+        sided = [name for name, task in self.tasks.items() if task.side is not None]
+        if self.encoder.depths is not None and sided:
+            raise ValueError(
+                f"task `{sided[0]}` has `side` weights, which fit one depth: leave out `side` or "
+                "encoder.depths"
+            )
         if self.onto is not None and self.encoder.name != self.onto:
             raise ValueError(
                 f"encoder.name is {self.encoder.name!r}, but `onto` adds tasks to the encoder of "

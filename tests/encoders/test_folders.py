@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import tercet
 from tercet.errors import TercetError
-from tercet.nn.folder import load_encoder
+from tercet.nn.device_tokens import DeviceTokens
+from tercet.nn.folder import load_encoder, save_encoder
+from tercet.text.tokenizer import Tokenizer
 
 
 @pytest.fixture
@@ -113,3 +116,18 @@ def test_a_missing_key_means_what_transformers_takes_it_for(
     config.pop("position_biased_input")
     (folder / "config.json").write_text(json.dumps(config))
     assert "position_biased_input is True; it should be false" in refused(folder)
+
+
+@torch.inference_mode()
+def test_the_first_layers_are_an_encoder_of_their_own(family: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    full, shallow = load_encoder(family).eval(), load_encoder(family, layers=1).eval()
+    host = Tokenizer.load(family).encode(["a quiet film that stays"], max_tokens=24)
+    tokens = DeviceTokens.from_host(host, torch.device("cpu"))
+    after_one, _ = full.states(tokens, depths=[1, full.config.layers])
+    assert torch.equal(shallow(tokens), after_one)
+    save_encoder(shallow, tmp_path / "shallow")
+    peer = AutoModel.from_pretrained(tmp_path / "shallow", attn_implementation="eager").eval()
+    theirs = peer(torch.from_numpy(host.ids[None].astype("int64"))).last_hidden_state[0]
+    torch.testing.assert_close(after_one, theirs, atol=1e-4, rtol=1e-4)

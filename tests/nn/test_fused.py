@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -76,10 +78,16 @@ def clear(encoder: Encoder) -> None:
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
 
 
+def last(layers: FusedEncoder, tokens: DeviceTokens) -> Tensor:
+    """The hidden states after the last layer [total, width]."""
+    states = layers(tokens, [len(layers.layers)])
+    assert states is not None
+    return states[0]
+
+
 def run(forward: FusedEncoder | Encoder, tokens: DeviceTokens, weights: Tensor) -> Tensor:
     """A forward and backward; the hidden states [total, width]."""
-    hidden = forward(tokens)
-    assert hidden is not None
+    hidden = last(forward, tokens) if isinstance(forward, FusedEncoder) else forward(tokens)
     torch.autograd.backward((hidden.float() * weights).sum())
     return hidden.detach()
 
@@ -126,9 +134,7 @@ def test_backward_drops_what_forward_dropped() -> None:
 
     def loss() -> Tensor:
         torch.manual_seed(5)
-        hidden = layers(tokens)
-        assert hidden is not None
-        return (hidden * weights).sum()
+        return (last(layers, tokens) * weights).sum()
 
     clear(encoder)
     torch.autograd.backward(loss())
@@ -156,15 +162,9 @@ def test_backward_drops_what_forward_dropped() -> None:
 def test_other_draws_drop_other_values_and_none_does_without_training() -> None:
     encoder, tokens = make_encoder("bert", dropout=0.5), make_tokens([4, 4])
     layers = FusedEncoder(encoder, dtype=torch.float32)
-    first, second = layers(tokens), layers(tokens)
-    assert first is not None
-    assert second is not None
-    assert not torch.equal(first, second)
+    assert not torch.equal(last(layers, tokens), last(layers, tokens))
     encoder.eval()
-    once, twice = layers(tokens), layers(tokens)
-    assert once is not None
-    assert twice is not None
-    assert torch.equal(once, twice)
+    assert torch.equal(last(layers, tokens), last(layers, tokens))
 
 
 def test_frozen_layers_get_no_gradient_and_pass_it_on() -> None:
@@ -186,7 +186,27 @@ def test_frozen_layers_get_no_gradient_and_pass_it_on() -> None:
 
 def test_rows_that_are_too_long_are_left_to_the_plain_layers() -> None:
     encoder = make_encoder("bert")
-    assert FusedEncoder(encoder, dtype=torch.float32)(make_tokens([3, 129])) is None
+    assert FusedEncoder(encoder, dtype=torch.float32)(make_tokens([3, 129]), [2]) is None
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_several_depths_give_the_states_and_gradients_of_the_plain_layers(frozen: bool) -> None:
+    encoder, tokens = make_encoder("bert"), make_tokens(LENGTHS)
+    encoder.embeddings.requires_grad_(not frozen)
+    weights = torch.randn(2, sum(LENGTHS), 32, device=DEVICE)
+    results = []
+    for forward in (None, FusedEncoder(encoder, dtype=torch.float32)):
+        clear(encoder)
+        with encoder.replaced(forward) if forward is not None else nullcontext():
+            states = torch.stack(encoder.states(tokens, depths=[1, 2]))
+        torch.autograd.backward((states.float() * weights).sum())
+        results.append((states.detach(), gradients(encoder)))
+    (expected, plain), (states, found) = results
+    torch.testing.assert_close(states, expected, rtol=NEAR, atol=NEAR if ON_GPU else 1e-4)
+    assert found.keys() == plain.keys()
+    for name, gradient in found.items():
+        scale = plain[name].abs().max()
+        torch.testing.assert_close(gradient / scale, plain[name] / scale, rtol=0, atol=NEAR)
 
 
 def test_an_encoder_that_does_not_train_has_no_fused_layers() -> None:

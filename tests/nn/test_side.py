@@ -84,7 +84,7 @@ def test_side_weights_train_while_the_encoder_is_frozen(encoder, tokens) -> None
 def test_layers_that_replace_the_plain_ones_are_not_given_side_weights(encoder, tokens) -> None:
     side = random_side(encoder)
     plain = encoder(tokens, side)
-    with encoder.replaced(lambda _: torch.zeros(1)):
+    with encoder.replaced(lambda tokens, depths: [torch.zeros(1)]):
         assert encoder(tokens).shape == (1,)
         assert torch.equal(encoder(tokens, side), plain)
 

@@ -67,6 +67,7 @@ def settings_of(folder: Path, **options: Any) -> Settings:
         "index": None,
         "keys": None,
         "listed_keys": None,
+        "layers": None,
         "origins": [],
         "allowed_hosts": [],
         "max_inputs": 64,
@@ -208,7 +209,7 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(
     newer = with_new_tasks(load(folder))
     reads = []
 
-    def replaced_meanwhile(source: str) -> Model:
+    def replaced_meanwhile(source: str, **options: Any) -> Model:
         model = load(source)
         if not reads:
             newer.save(folder)

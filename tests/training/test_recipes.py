@@ -75,6 +75,8 @@ def shortened(bundle: BundledRecipe, encoder: Path, *, teachers: Path) -> Recipe
     tree["encoder"] |= {"name": str(encoder), "max_tokens": 24}
     if "widths" in tree["encoder"]:
         tree["encoder"]["widths"] = [8, 16]
+    if "depths" in tree["encoder"]:
+        tree["encoder"]["depths"]["layers"] = [1]
     tree["checkpoint"] = {"every": 0}
     for task in tree["tasks"].values():
         task["data"]["limit"] = ROWS

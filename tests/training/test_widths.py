@@ -140,7 +140,7 @@ def test_a_plain_model_has_one_width(tiny_encoder: Path) -> None:
     ("widths", "head", "message"),
     [
         ([20, 4], {"kind": "cosine"}, "must rise"),
-        ([4, 32], {"kind": "cosine"}, "only 32 wide"),
+        ([4, 33], {"kind": "cosine"}, "only 32 wide"),
         ([4], {"kind": "cosine", "projection": True}, "needs a task with a `cosine` head"),
     ],
 )

@@ -12,7 +12,7 @@ import typer
 
 import tercet
 from tercet.cli.console import print_message, print_table, progress
-from tercet.cli.options import MODEL_HELP
+from tercet.cli.options import MODEL_HELP, LayersOption
 from tercet.errors import TercetError
 
 FOLDER = Path(tercet.__file__).parents[2] / "benchmarks"
@@ -27,6 +27,7 @@ def bench(
         list[str] | None, typer.Argument(help="Its arguments; see its own --help.")
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)] = None,
+    layers: LayersOption = None,
     sentences: Annotated[int, typer.Option(min=64, help="Sentences to embed per run.")] = 1_000,
     listed: Annotated[
         bool, typer.Option("--list", help="List the benchmarks of the repository instead.")
@@ -51,7 +52,7 @@ def bench(
     from tercet.cli.rates import machine, measure
     from tercet.model import load
 
-    loaded = load(model)
+    loaded = load(model, layers=layers)
     with progress("measuring") as shown:
         rates = measure(loaded, count=sentences, progress=shown)
     print_table(*rates.table())

@@ -12,9 +12,11 @@ from tercet.cli.options import (
     AddressOption,
     ColumnOption,
     EngineOption,
+    LayersOption,
     LongOption,
     ModelOption,
     PluginOption,
+    WidthOption,
     check_address,
     print_long,
 )
@@ -40,6 +42,8 @@ def embed(
     ],
     model: ModelOption = None,
     column: ColumnOption = None,
+    layers: LayersOption = None,
+    width: WidthOption = None,
     long: LongOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -62,6 +66,8 @@ def embed(
                 model=model,
                 column=column,
                 address=address,
+                layers=layers,
+                width=width,
                 long=long,
                 progress=rate,
                 log=print_message,
@@ -70,8 +76,8 @@ def embed(
             from tercet.embed.local import embed_file
             from tercet.model import load
 
-            loaded = load(model, long=long)
-            rows = embed_file(file, out, model=loaded, column=column, progress=rate)
+            loaded = load(model, layers=layers, long=long)
+            rows = embed_file(file, out, model=loaded, column=column, width=width, progress=rate)
     if loaded is not None:
         print_long(loaded)
     print_message(f"Wrote {rows:,} vectors to {out}.")

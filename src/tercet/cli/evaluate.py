@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tercet.cli.console import print_message, print_table, progress
-from tercet.cli.options import MODEL_HELP, LongOption, PluginOption
+from tercet.cli.options import MODEL_HELP, LayersOption, LongOption, PluginOption
 from tercet.errors import TercetError
 from tercet.evaluation.suites import SUITES
 from tercet.files import write_text
@@ -90,6 +90,7 @@ def evaluate(
         Literal["dev", "train"],
         typer.Option(help="train: score the tasks on their training rows (suite tasks only)."),
     ] = "dev",
+    layers: LayersOption = None,
     long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -131,7 +132,7 @@ def evaluate(
             raise TercetError(f"{option} {written}: its folder does not exist.")
     # All are loaded first: a wrong name is reported before minutes of measuring.
     sources: Sequence[str | None] = models or [None]
-    loaded = [load(source, long=long) for source in sources]
+    loaded = [load(source, layers=layers, long=long) for source in sources]
     if file is not None:
         loaded = [on_file(model, file, task=task, texts=text, label=label) for model in loaded]
     evaluations = _measure(loaded, folder, suites, rows, split)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from tercet.cli.console import print_message
-from tercet.cli.options import MODEL_HELP, PluginOption
+from tercet.cli.options import MODEL_HELP, LayersOption, PluginOption
 
 
 def export(
@@ -18,6 +18,7 @@ def export(
         Literal["sentence-transformers", "onnx", "onnx-int8"],
         typer.Option("--format", help="The format to write."),
     ] = "sentence-transformers",
+    layers: LayersOption = None,
     plugin: PluginOption = None,
 ) -> None:
     """Write a model in the format of another library.
@@ -26,11 +27,14 @@ def export(
     onnx, onnx-int8: graphs for ONNX Runtime, in single precision or with 8-bit linear layers; the
     folder loads in Tercet, on a CPU, without torch.
 
+    A model that was trained for several depths keeps all of them as a sentence-transformers folder,
+    in which that library uses the full one; with --layers, and in ONNX folders, it has one depth.
+
     Example: tercet export runs/best --format onnx-int8 --out exported
     """
     from tercet.model import load
 
-    loaded = load(model, device="cpu")
+    loaded = load(model, device="cpu", layers=layers)
     if form == "sentence-transformers":
         loaded.save(out)
         print_message(f"Wrote {out}, which loads in {form}, transformers and Tercet.")

@@ -14,9 +14,11 @@ from tercet.cli.options import (
     ColumnOption,
     EngineOption,
     IdOption,
+    LayersOption,
     LongOption,
     ModelOption,
     PluginOption,
+    WidthOption,
     check_address,
     print_long,
 )
@@ -41,6 +43,8 @@ def index(
     model: ModelOption = None,
     column: ColumnOption = None,
     id_column: IdOption = None,
+    layers: LayersOption = None,
+    width: WidthOption = None,
     long: LongOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -65,10 +69,19 @@ def index(
         from tercet.search.index import Index
         from tercet.search.ray_index import index_with_ray
 
-        options = {"model": model, "column": column, "id_column": id_column, "address": address}
         with progress("embedding") as report:
             skipped = index_with_ray(
-                file, out, **options, long=long, progress=report, log=print_message
+                file,
+                out,
+                model=model,
+                column=column,
+                id_column=id_column,
+                address=address,
+                layers=layers,
+                width=width,
+                long=long,
+                progress=report,
+                log=print_message,
             )
         built = Index.open(out)
         built.optimise(progress)
@@ -81,20 +94,29 @@ def index(
 
     texts = TextFile.open(file, column, id_column)
     if add or update:
-        if long is not None:
-            raise TercetError("--long: an index has its own; build it again to change it.")
+        for option, given in {"--long": long, "--layers": layers, "--width": width}.items():
+            if given is not None:
+                raise TercetError(f"{option}: an index has its own; build it again to change it.")
         _change(texts, out, model, add=add)
     else:
-        _build(texts, out, model, long)
+        _build(texts, out, model, layers=layers, width=width, long=long)
 
 
-def _build(texts: TextFile, out: str, model: str | None, long: Long | None) -> None:
+def _build(
+    texts: TextFile,
+    out: str,
+    model: str | None,
+    *,
+    layers: int | None,
+    width: int | None,
+    long: Long | None,
+) -> None:
     from tercet.model import load
     from tercet.search.index import Index, check_target
 
     check_target(Path(out))
-    loaded = load(model, long=long)
-    built = Index.build(out, texts, loaded, phases=progress)
+    loaded = load(model, layers=layers, long=long)
+    built = Index.build(out, texts, loaded, width=width, phases=progress)
     print_long(loaded)
     _print_summary(built, skipped=texts.rows - built.count())
 
@@ -105,7 +127,7 @@ def _change(texts: TextFile, out: str, model: str | None, *, add: bool) -> None:
 
     changed = Index.open(out)
     if model is not None:
-        changed.model = load(model, long=changed.long)
+        changed.model = load(model, layers=changed.layers, long=changed.long)
     change = changed.add if add else changed.update
     count = change(texts, phases=progress)
     print_long(changed.model)

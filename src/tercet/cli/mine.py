@@ -17,6 +17,7 @@ from tercet.cli.options import (
     TEXTS_HELP,
     ColumnOption,
     IdOption,
+    LayersOption,
     LongOption,
     ModelOption,
     PluginOption,
@@ -54,6 +55,7 @@ def mine(
     model: ModelOption = None,
     column: ColumnOption = None,
     id_column: IdOption = None,
+    layers: LayersOption = None,
     long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -73,7 +75,7 @@ def mine(
     from tercet.search.mine import mine as find
 
     texts = TextFile.open(file, column, id_column)
-    loaded = load(model, long=long)
+    loaded = load(model, layers=layers, long=long)
     with _work(out) as folder:
         mined = find(
             texts,

@@ -35,6 +35,19 @@ LongOption = Annotated[
         "default: as the model."
     ),
 ]
+LAYERS_HELP = (
+    "Answer after so many of the model's layers, faster and less accurately; a model says which "
+    "depths it was trained for. Default: all."
+)
+LayersOption = Annotated[int | None, typer.Option(metavar="N", min=1, help=LAYERS_HELP)]
+WidthOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Cut vectors to their first N numbers, one of the model's widths; default: all.",
+    ),
+]
 AddressOption = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="The Ray cluster; default: a new one on this machine."),

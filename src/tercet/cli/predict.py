@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from tercet.cli.console import MESSAGES, print_message, print_table, progress
-from tercet.cli.options import LongOption, ModelOption, PluginOption, print_long
+from tercet.cli.options import LayersOption, LongOption, ModelOption, PluginOption, print_long
 from tercet.data.files import find_file
 from tercet.errors import TercetError
 
@@ -63,6 +63,7 @@ def predict(
     wrong_only: Annotated[
         bool, typer.Option("--wrong-only", help="Only the rows whose prediction is not the label.")
     ] = False,
+    layers: LayersOption = None,
     long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
@@ -84,7 +85,7 @@ def predict(
     from tercet.cli.predictor import Predictor
     from tercet.model import load
 
-    loaded = load(model, long=long)
+    loaded = load(model, layers=layers, long=long)
     predictor = Predictor(loaded, task, mode, threshold, wrong_only=wrong_only)
     if file in (None, "-"):
         _print(predictor, _inputs(file, text or [], width=predictor.width))

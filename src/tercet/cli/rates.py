@@ -5,27 +5,19 @@ from __future__ import annotations
 import importlib.util
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tercet.cores import threads
-from tercet.data.examples import read_texts
-from tercet.data.sample import write_sample
+from tercet.evaluation.speed import RUNS, WARM_UP, Encode, generated_texts, seconds
 from tercet.model import Model, load
 from tercet.progress import Progress
 from tercet.specs import Floats
 
 PEER = "sentence-transformers"
-RUNS = 3
-WARM_UP = 64
 SINGLES = 40
-SAMPLE = 1_600
-"""Most rows of the generated sample."""
-
-Encode = Callable[[list[str]], Floats]
 
 
 @dataclass(slots=True)
@@ -58,8 +50,8 @@ class Rates:
         whole, single = statistics.median(first.whole), statistics.median(first.single)
         rows = []
         for name, timing in self.timings.items():
-            seconds, one = statistics.median(timing.whole), statistics.median(timing.single)
-            rates = [f"{self.sentences / seconds:,.0f}", f"{whole / seconds:.2f}"]
+            median, one = statistics.median(timing.whole), statistics.median(timing.single)
+            rates = [f"{self.sentences / median:,.0f}", f"{whole / median:.2f}"]
             latencies = [f"{1000 * one:.2f}", f"{single / one:.2f}"]
             rows.append([name, *rates, *latencies, f"{self.cosines[name]:.4f}"])
         return columns, rows
@@ -80,25 +72,15 @@ def measure(model: Model, *, count: int, progress: Progress) -> Rates:
             for number, (name, encode) in enumerate(encoders.items()):
                 progress(turn * len(encoders) + number, total, note=name)
                 if turn < RUNS:
-                    timings[name].whole.append(_seconds(encode, texts))
+                    timings[name].whole.append(seconds(encode, texts))
                 else:
-                    times = [_seconds(encode, [text]) for text in texts[:SINGLES]]
+                    times = [seconds(encode, [text]) for text in texts[:SINGLES]]
                     timings[name].single.extend(times)
         progress(total, total)
     plain = vectors["tercet"]
     cosines = {name: float((found * plain).sum(axis=1).mean()) for name, found in vectors.items()}
     device = str(model.engine.machine()["device"])
     return Rates(len(texts), device, timings, cosines, missing)
-
-
-def generated_texts(count: int) -> list[str]:
-    """Distinct sentences of the project's own sample; fewer if it has no more."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_sample(Path(folder), rows=SAMPLE)
-        files = {"quora-train.csv": "sentence1", "ids-sst-train.csv": "sentence"}
-        columns = [read_texts(Path(folder) / name, [text])[0] for name, text in files.items()]
-    pairs = zip(*columns, strict=True)
-    return list(dict.fromkeys(text for pair in pairs for text in pair))[:count]
 
 
 def _encoders(model: Model, place: Path) -> tuple[dict[str, Encode], dict[str, str]]:
@@ -140,12 +122,6 @@ def _peer(folder: Path, device: str) -> Encode:
         return vectors
 
     return encode
-
-
-def _seconds(encode: Encode, texts: list[str]) -> float:
-    start = time.perf_counter()
-    encode(texts)
-    return time.perf_counter() - start
 
 
 def machine(rates: Rates) -> str:

@@ -44,7 +44,7 @@ def search(
     if model is not None:
         from tercet.model import load
 
-        index.model = load(model, long=index.long)
+        index.model = load(model, layers=index.layers, long=index.long)
     results = index.search(queries, top=top, where=where, rerank=rerank)
     for sentence in index.model.describe_long():
         print_message(sentence)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tercet.cli.options import MODEL_HELP, PluginOption
+from tercet.cli.options import LAYERS_HELP, MODEL_HELP, PluginOption
 from tercet.errors import TercetError, install_hint
 
 
@@ -19,6 +19,7 @@ def _option(name: str, help_text: str, **settings: Any) -> Any:
 
 def serve(
     model: Annotated[str | None, _option("model", MODEL_HELP, metavar="MODEL")] = None,
+    layers: Annotated[int | None, _option("layers", LAYERS_HELP, metavar="N", min=1)] = None,
     index: Annotated[
         Path | None, _option("index", "The folder of an index, for /search.", metavar="FOLDER")
     ] = None,
@@ -85,6 +86,7 @@ def serve(
 
     settings = Settings(
         model=model,
+        layers=layers,
         index=index,
         keys=keys,
         listed_keys=listed_keys,

@@ -13,15 +13,23 @@ from tercet.progress import Progress, silent
 
 
 def embed_file(
-    source: str, out: str, *, model: Model, column: str | None = None, progress: Progress = silent
+    source: str,
+    out: str,
+    *,
+    model: Model,
+    column: str | None = None,
+    width: int | None = None,
+    progress: Progress = silent,
 ) -> int:
     """Embed every row of a file into a Parquet or npy file, in the file's order.
 
     Parts that an interrupted call finished are not embedded again. Returns the number of rows.
+
+    width: one of the model's widths; default: the full one
     """
     check_output(out)
     file = TextFile.open(source, column)
-    identity = Identity.of(model)
+    identity = Identity.of(model, width=width)
     schema = vectors_schema(file.columns, identity)
     work = work_folder(out)
     staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)

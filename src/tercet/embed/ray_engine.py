@@ -45,6 +45,8 @@ def embed_with_ray(
     model: str | None,
     column: str | None,
     address: str | None,
+    layers: int | None = None,
+    width: int | None = None,
     long: Long | None = None,
     progress: Progress = silent,
     log: Log,
@@ -54,8 +56,8 @@ def embed_with_ray(
     Returns the number of rows.
     """
     check_output(out)
-    loaded = load(model, long=long)
-    identity = Identity.of(loaded)
+    loaded = load(model, layers=layers, long=long)
+    identity = Identity.of(loaded, width=width)
     with connected(address):
         corpus = survey(source, column=column, id_column=None)
         schema = vectors_schema(corpus.columns, identity)
@@ -80,7 +82,8 @@ def ray_work_folder(out: str) -> SharedFolder:
 def start_records(
     records: PartRecords, corpus: FileCorpus, identity: Identity, log: Log, *, columns: list[str]
 ) -> None:
-    if records.open(corpus=corpus.digest, model=identity.hash, long=identity.long, columns=columns):
+    made_from = {"corpus": corpus.digest, "model": identity.hash, "long": identity.long}
+    if records.open(**made_from, width=identity.width, columns=columns):
         log(f"{records.folder.uri}: dropped parts of other files or another model.")
 
 

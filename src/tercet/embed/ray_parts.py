@@ -76,12 +76,13 @@ class Embedder:
         for file in task.plugins:
             load_plugin(file)
         self.task = task
-        self.model = load(task.model, long=task.identity.long)
+        identity = task.identity
+        self.model = load(task.model, layers=identity.layers, long=identity.long)
         local_hash = Identity.of(self.model).hash
-        if local_hash != task.identity.hash:
+        if local_hash != identity.hash:
             raise TercetError(
-                f"The model {task.identity.name} differs on machine {os.uname().nodename} (hash "
-                f"{local_hash[:12]}, not {task.identity.hash[:12]}); all machines need the same."
+                f"The model {identity.name} differs on machine {os.uname().nodename} (hash "
+                f"{local_hash[:12]}, not {identity.hash[:12]}); all machines need the same."
             )
 
     def __call__(self, batch: pa.Table) -> pa.Table:
@@ -106,7 +107,7 @@ class Embedder:
         if not len(rows):
             return PartRecord(part, 0, skipped, {})
         self.model.long_inputs.clear()
-        vectors = self.model.embed(rows.column(TEXT).to_pylist())
+        vectors = self.model.embed(rows.column(TEXT).to_pylist(), width=task.identity.width)
         counted = list(astuple(self.model.long_inputs["texts"]))
         try:
             files, fragment = task.sink.write(rows.append_column(VECTOR, vector_array(vectors)))

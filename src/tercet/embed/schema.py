@@ -17,6 +17,8 @@ FORMAT = 1
 FORMAT_KEY, NAME_KEY, HASH_KEY = "tercet.format", "tercet.model.name", "tercet.model.hash"
 LONG_KEY = "tercet.model.long"
 """How texts were read that are longer than the model reads at once."""
+LAYERS_KEY = "tercet.model.layers"
+"""How many layers the model was loaded with, where it was not all."""
 
 
 class Identity(NamedTuple):
@@ -24,17 +26,23 @@ class Identity(NamedTuple):
 
     name: what `tercet.load` finds the model by
     hash: sha256 of its weights, tokenizer and pooling
+    width: numbers that are kept of each vector
     long: how it read texts that are too long
+    layers: how many `tercet.load` reads of it; None: all
     """
 
     name: str
     hash: str
     width: int
     long: Long
+    layers: int | None = None
 
     @classmethod
-    def of(cls, model: Model) -> Identity:
-        return cls(model.source, _hash(model), model.width, model.info.long)
+    def of(cls, model: Model, *, width: int | None = None) -> Identity:
+        """width: one of the model's widths; default: the full one"""
+        model.check_width(width)
+        kept = width or model.width
+        return cls(model.source, _hash(model), kept, model.info.long, model.layers)
 
 
 def _hash(model: Model) -> str:
@@ -52,6 +60,8 @@ def vectors_schema(columns: pa.Schema, identity: Identity) -> pa.Schema:
     vector = pa.field(VECTOR, pa.list_(pa.float32(), identity.width), nullable=False)
     metadata = {FORMAT_KEY: str(FORMAT), NAME_KEY: identity.name, HASH_KEY: identity.hash}
     metadata[LONG_KEY] = identity.long
+    if identity.layers is not None:
+        metadata[LAYERS_KEY] = str(identity.layers)
     return pa.schema([*columns, vector], metadata=metadata)
 
 

@@ -110,13 +110,16 @@ def stage(
     """
     try:
         _prepare(folder, file, identity, skip_empty=skip_empty)
-        files = list(_finish(file, model, folder, skip_empty=skip_empty, progress=progress))
+        parts = _finish(
+            file, model, folder, width=identity.width, skip_empty=skip_empty, progress=progress
+        )
+        files = list(parts)
     except OSError as error:
         raise TercetError(
             f"{folder}: cannot be written: {error.strerror or error}; the vectors so far are "
             "kept, and running it again resumes from there."
         ) from error
-    return Staged(tuple(files), _schema(file, model.width))
+    return Staged(tuple(files), _schema(file, identity.width))
 
 
 def _schema(file: TextSource, width: int) -> pa.Schema:
@@ -125,7 +128,7 @@ def _schema(file: TextSource, width: int) -> pa.Schema:
 
 def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: bool) -> None:
     """Keep the folder's parts if they came from the same file and model."""
-    key = [FORMAT, PART, file.digest, identity.hash, identity.long, skip_empty]
+    key = [FORMAT, PART, file.digest, identity.hash, identity.width, identity.long, skip_empty]
     path = folder / KEY_FILE
     try:
         if json.loads(path.read_text("utf-8")) == key:
@@ -148,7 +151,13 @@ def _holds_files(folder: Path) -> bool:
 
 
 def _finish(
-    file: TextSource, model: Model, folder: Path, *, skip_empty: bool, progress: Progress
+    file: TextSource,
+    model: Model,
+    folder: Path,
+    *,
+    width: int,
+    skip_empty: bool,
+    progress: Progress,
 ) -> Iterator[Path]:
     count = -(-file.rows // PART)
     paths = [folder / f"part-{number:06d}.arrow" for number in range(count)]
@@ -158,13 +167,13 @@ def _finish(
         yield path
     if done == count:
         return
-    schema = _schema(file, model.width)
+    schema = _schema(file, width)
     batches = file.batches(PART, start=done * PART)
     for number, batch in enumerate(batches, start=done):
         inner = _within(progress, start=number * PART, rows=len(batch), total_rows=file.rows)
         rows = batch.filter(pc.not_equal(batch.column(TEXT), "")) if skip_empty else batch
         before = model.long_inputs.get("texts", LongInputs())
-        vectors = model.embed(rows.column(TEXT).to_pylist(), progress=inner)
+        vectors = model.embed(rows.column(TEXT).to_pylist(), width=width, progress=inner)
         counted = model.long_inputs["texts"] - before
         embedded = pa.RecordBatch.from_arrays([*rows.columns, vector_array(vectors)], schema=schema)
         stored = embedded.replace_schema_metadata({COUNTED: json.dumps(astuple(counted))})

@@ -63,15 +63,17 @@ class EncodedTexts:
         self._pairs: dict[str | None, _Vectors] = defaultdict(lambda: _Vectors(model.width))
         self._outputs: dict[tuple[str, Mode], _Vectors] = {}
 
-    def embed(self, texts: Sequence[str]) -> Floats:
-        """Vectors of length 1, float32 [n, width]."""
+    def embed(self, texts: Sequence[str], *, width: int | None = None) -> Floats:
+        """Vectors of length 1, float32 [n, width]; width: as in `Model.embed`"""
         known = self._texts[None]
         rows = self._rows(known, [texts], self.model.engine.vectors)
-        return unit(known.array[rows])
+        return unit(known.array[rows, :width])
 
-    def cosines(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float64]:
-        """The cosine of the two texts of each pair, float64 [n]."""
-        both = self.embed([*first, *second]).astype(np.float64)
+    def cosines(
+        self, first: Sequence[str], second: Sequence[str], *, width: int | None = None
+    ) -> NDArray[np.float64]:
+        """The cosine of the two texts of each pair, float64 [n]; width: as in `Model.embed`"""
+        both = self.embed([*first, *second], width=width).astype(np.float64)
         cosines: NDArray[np.float64] = np.einsum("nw,nw->n", both[: len(first)], both[len(first) :])
         return cosines
 

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Evaluation:
 
     model: its name, encoder, recipe, width and tasks
     data: the name of the data folder
-    left_out: requested suites that need heads, where the model has none
+    left_out: requested suites that do not fit the model, with what it lacks
     long: what was truncated or read in windows, one sentence for texts and one for pairs
     """
 
@@ -41,7 +41,7 @@ class Evaluation:
     machine: dict[str, Any]
     seconds: float
     suites: Mapping[str, SuiteResult]
-    left_out: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     long: Sequence[str] = ()
 
     @property
@@ -56,7 +56,10 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """What a reader must know, one sentence each."""
-        notes = [f"{suite}: left out, since this model has no heads." for suite in self.left_out]
+        notes = [
+            f"{suite}: left out, since this model has no {lacking}."
+            for suite, lacking in self.left_out.items()
+        ]
         notes += self.long
         return notes + [note for result in self.suites.values() for note in result.notes()]
 
@@ -104,8 +107,8 @@ def evaluate(
 ) -> Evaluation:
     """Run suites on a model; each text is encoded once for all of them.
 
-    suites: names; default: all. Suites that need heads are left out for a model without heads,
-        unless no other is requested
+    suites: names; default: all. Suites that do not fit the model are left out, such as those that
+        need heads, unless no other is requested
     name: the model's name in the document; default: `model.name`
     rows: at most so many rows of each task, for a quick look
     split: `train` measures tasks on their training rows, with the suite `tasks` alone
@@ -119,9 +122,13 @@ def evaluate(
     if split == "train" and list(requested) != ["tasks"]:
         raise ArgumentError("`split` is train, which only the suite `tasks` measures.", "split")
     ordered = [suite for suite in SUITES if suite in requested]
-    runnable = [suite for suite in ordered if model.tasks or not SUITES[suite].needs_heads]
-    if not runnable:
+    lacking = {suite: SUITES[suite].lacks(model) for suite in ordered}
+    left_out = {suite: lack for suite, lack in lacking.items() if lack is not None}
+    runnable = [suite for suite in ordered if suite not in left_out]
+    if not runnable and "heads" in left_out.values():
         raise TercetError("This model has no task to measure; it can only embed.")
+    for suite in ordered if not runnable else ():
+        raise TercetError(f"The suite `{suite}` cannot measure a model with no {left_out[suite]}.")
     began = time.perf_counter()
     model.long_inputs.clear()
     context = Context(
@@ -134,7 +141,7 @@ def evaluate(
         name=name,
         data=data_dir.resolve().name,
         seconds=time.perf_counter() - began,
-        left_out=[suite for suite in ordered if suite not in runnable],
+        left_out=left_out,
     )
 
 
@@ -145,7 +152,7 @@ def describe(
     name: str | None = None,
     data: str,
     seconds: float,
-    left_out: Sequence[str] = (),
+    left_out: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """The results of suites, with what they were measured on and with."""
     return Evaluation(
@@ -154,6 +161,7 @@ def describe(
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "width": model.width,
+            **({"layers": model.layers} if model.layers is not None else {}),
             "tasks": list(model.tasks),
         },
         data=data,
@@ -166,7 +174,7 @@ def describe(
         },
         seconds=seconds,
         suites=results,
-        left_out=left_out,
+        left_out=left_out or {},
         long=model.describe_long(),
     )
 

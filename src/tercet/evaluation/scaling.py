@@ -104,7 +104,7 @@ def judged_rows(task: TaskSpec, count: int) -> NDArray[np.int64]:
 
 
 def calibrate(model: Model, data_dir: Path, *, phases: Phases = silent_phases) -> ModelInfo:
-    """The model's info with a scaling for every head of its classifiers.
+    """The model's info with a scaling for every head of its classifiers, at each of its depths.
 
     A model is more confident on rows that it was trained on. So scalings are fitted on the training
     rows that the task's `held_out` keeps from training; without them, on half of the dev rows, and
@@ -114,7 +114,13 @@ def calibrate(model: Model, data_dir: Path, *, phases: Phases = silent_phases) -
     classifiers = [name for name, spec in model.tasks.items() if spec.labels is not None]
     if not classifiers:
         raise TercetError("This model has no classifier to calibrate.")
-    return with_scalings(model, classifiers, data_dir, phases=phases)
+    info = with_scalings(model, classifiers, data_dir, phases=phases)
+    depths = {}
+    for layers, known in (info.depths or {}).items():
+        own = with_scalings(model.at(layers), classifiers, data_dir, phases=phases)
+        fitted = {"scalings": own.scalings, "thresholds": own.thresholds}
+        depths[layers] = known.model_copy(update=fitted)
+    return info.model_copy(update={"depths": depths or None})
 
 
 def with_scalings(

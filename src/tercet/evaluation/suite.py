@@ -151,5 +151,10 @@ class Suite(ABC):
         """The name by which it is registered."""
         return cls.name
 
+    @classmethod
+    def lacks(cls, model: Model) -> str | None:
+        """What a model would need to be measured and does not have; None: nothing."""
+        return "heads" if cls.needs_heads and not model.tasks else None
+
     @abstractmethod
     def run(self, context: Context) -> SuiteResult: ...

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from tercet.data.layouts import has_dev, split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import TaskName, check_like
-from tercet.specs import Count, Long, Mode, Pooling, Scaling, Spec, TaskSpec
+from tercet.specs import Count, Long, Mode, Pooling, Scaling, Spec, TaskSpec, tasks_at_depth
 from tercet.specs.parts import Part
 
 MOST_EXAMPLES = 3
@@ -23,6 +24,20 @@ ExamplePair = Annotated[list[Example], Field(min_length=2, max_length=2)]
 ExamplePairs = Annotated[list[ExamplePair], Field(max_length=MOST_EXAMPLES)]
 Metrics = dict[str, dict[str, dict[str, float | None]]]
 """By task, mode and metric; None is undefined."""
+
+
+ScalingsByTask = dict[str, dict[Mode, Scaling]]
+ThresholdsByTask = dict[str, dict[Mode, list[Annotated[float, Field(ge=0.0, le=1.0)]]]]
+
+
+class DepthInfo(Spec):
+    """What differs at a lesser depth of a model: its heads, and what is known of them."""
+
+    hidden: list[Count] | None = None
+    """Widths of the hidden layers of its heads; default: as at the full depth."""
+    metrics: Metrics | None = None
+    scalings: ScalingsByTask | None = None
+    thresholds: ThresholdsByTask | None = None
 
 
 class ModelInfo(Spec):
@@ -43,13 +58,15 @@ class ModelInfo(Spec):
     """The recipe that trained it."""
     metrics: Metrics | None = None
     """Measured on dev."""
-    scalings: dict[str, dict[Mode, Scaling]] | None = None
+    scalings: ScalingsByTask | None = None
     """By task and mode, how the outputs of calibrated heads are scaled."""
-    thresholds: dict[str, dict[Mode, list[Annotated[float, Field(ge=0.0, le=1.0)]]]] | None = None
+    thresholds: ThresholdsByTask | None = None
     """By task and mode, of each label the least probability at which it is predicted, for tasks
     whose rows have several labels; default: one half."""
     widths: list[Count] | None = None
     """Shorter widths at which vectors can be used: their first numbers."""
+    depths: dict[Count, DepthInfo] | None = None
+    """By number of layers, the depths at which it answers besides its full one."""
     examples: dict[str, Examples | ExamplePairs] | None = None
     """By task, a few inputs to try: texts, or pairs of texts. They are shown to everyone who opens
     the model card or the server's page."""
@@ -64,6 +81,19 @@ class ModelInfo(Spec):
         }
         return {part: file for part, file in files.items() if file is not None}
 
+    def at(self, depth: int) -> Self:
+        """What a model of one depth alone states; the full one is any that `depths` lacks."""
+        own = (self.depths or {}).get(depth)
+        if own is None:
+            return self.model_copy(update={"depths": None})
+        known = dict(own) | {"tasks": tasks_at_depth(self.tasks, own.hidden), "depths": None}
+        known.pop("hidden")
+        return self.model_copy(update=known)
+
+    def tasks_by_depth(self) -> dict[int, dict[str, TaskSpec]]:
+        """The tasks of each lesser depth."""
+        return {depth: self.at(depth).tasks for depth in self.depths or ()}
+
     @property
     def side_tasks(self) -> list[str]:
         """The tasks that have side weights."""
@@ -72,11 +102,12 @@ class ModelInfo(Spec):
     def with_added(self, added: Self) -> Self:
         """The same with the tasks of another, and all that is known of them."""
         own, other = dict(self), dict(added)
-        by_task = {
-            key: {**(own[key] or {}), **value}
-            for key, value in other.items()
-            if isinstance(value, dict)
-        }
+        by_task = _joined(own, {key: it for key, it in other.items() if key != "depths"})
+        if added.depths is not None and self.depths is not None:
+            by_task["depths"] = {
+                depth: DepthInfo(**dict(known) | _joined(dict(known), dict(added.depths[depth])))
+                for depth, known in self.depths.items()
+            }
         recipes = [info.recipe for info in (self, added) if info.recipe is not None]
         return type(self)(**own | by_task | {"recipe": ", then ".join(recipes) or None})
 
@@ -87,17 +118,31 @@ class ModelInfo(Spec):
                 raise ValueError(f"task `{name}` has no `{task.lacks}`")
             if task.like is not None:
                 check_like(name, task, self.tasks)
-        for name, modes in (self.scalings or {}).items():
-            scaled = self.tasks.get(name)
-            for mode in modes:
-                if scaled is None or scaled.labels is None or mode not in scaled.modes:
-                    raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
-        for name, chosen in (self.thresholds or {}).items():
-            for mode, values in chosen.items():
-                _check_thresholds(name, mode, values, self.tasks.get(name))
+        infos: list[ModelInfo | DepthInfo] = [self, *(self.depths or {}).values()]
+        for known in infos:
+            _check_scalings(known.scalings or {}, self.tasks)
+            for name, chosen in (known.thresholds or {}).items():
+                for mode, values in chosen.items():
+                    _check_thresholds(name, mode, values, self.tasks.get(name))
+        if self.depths and self.side_tasks:
+            raise ValueError(f"`depths` do not fit the side weights of `{self.side_tasks[0]}`")
         for name, inputs in (self.examples or {}).items():
             _check_examples(name, inputs, self.tasks.get(name))
         return self
+
+
+def _joined(own: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """What two infos know by task, together."""
+    by_task = {key: value for key, value in added.items() if isinstance(value, dict)}
+    return {key: {**(own[key] or {}), **value} for key, value in by_task.items()}
+
+
+def _check_scalings(scalings: ScalingsByTask, tasks: Mapping[str, TaskSpec]) -> None:
+    for name, modes in scalings.items():
+        scaled = tasks.get(name)
+        for mode in modes:
+            if scaled is None or scaled.labels is None or mode not in scaled.modes:
+                raise ValueError(f"`scalings` names {name}.{mode}, which is not a classifier")
 
 
 def _check_thresholds(name: str, mode: Mode, values: list[float], task: TaskSpec | None) -> None:
@@ -158,6 +203,13 @@ def _summary(info: ModelInfo, config: EncoderConfig) -> str:
             "`embed(texts, width=...)` in Tercet, `SentenceTransformer(FOLDER, truncate_dim=...)` "
             "in sentence-transformers, where `encode` then needs `normalize_embeddings=True`."
         )
+    if info.depths is not None:
+        depths = _listed([str(depth) for depth in info.depths])
+        lines.append(
+            f"- Depths: it also answers after its first {depths} layers, faster and less "
+            'accurately: `tercet.load("FOLDER", layers=...)`; `tercet export --layers` writes such '
+            "a model for other libraries."
+        )
     if info.recipe is not None:
         lines.append(f"- Recipe: {info.recipe}.")
     lines += [
@@ -179,6 +231,7 @@ def _tasks(info: ModelInfo) -> str:
             if not spec.predicts:
                 cells = "nothing; it trains the vectors", mode, ""
             lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += _depths(info)
     lines += ["", "Mode `cross` encodes both sentences jointly; `bi` compares their vectors."]
     for name, modes in (info.thresholds or {}).items():
         for mode, values in modes.items():
@@ -187,6 +240,19 @@ def _tasks(info: ModelInfo) -> str:
             lines += ["", f"Least probabilities of predicted labels of {name} ({mode}): {listed}."]
     lines += [line for name in info.side_tasks for line in ("", side_cost(name))]
     return "\n".join(lines)
+
+
+def _depths(info: ModelInfo) -> list[str]:
+    """What each lesser depth reaches on dev."""
+    if not any(known.metrics for known in (info.depths or {}).values()):
+        return []
+    lines = ["", "| layers | task | mode | on dev |", "|---:|---|---|---|"]
+    for depth, known in (info.depths or {}).items():
+        for name, modes in (known.metrics or {}).items():
+            for mode, measured in modes.items():
+                scores = ", ".join(f"{metric} {_score(it)}" for metric, it in measured.items())
+                lines.append(f"| {depth} | {name} | {mode} | {scores} |")
+    return lines
 
 
 def side_cost(task: str) -> str:

@@ -7,7 +7,7 @@ heads.safetensors, tercet.json and seen.safetensors only by Tercet. Nothing is p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 import tercet
 from tercet.data.sketch import Sketch
-from tercet.errors import TercetError, shorten
+from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.files import read_json_object, replace_folder, write_json, write_text
 from tercet.folders.model_card import ModelInfo, model_card
 from tercet.folders.seen_file import write_seen
@@ -77,24 +77,67 @@ def save_model_folder(
         write_text(writing / "README.md", model_card(info, config=network.encoder.config))
 
 
-def load_model_folder(folder: Path) -> Parts:
-    """Read a model folder that `save_model_folder` wrote; the network is on the CPU."""
+def load_model_folder(folder: Path, *, layers: int | None = None) -> Parts:
+    """Read a model folder that `save_model_folder` wrote; the network is on the CPU.
+
+    layers: of one of its depths, which alone is read; default: all depths
+    """
     from tercet.network.network import Network
     from tercet.nn.folder import load_encoder
 
     info = read_info(folder / INFO_FILE)
+    full = _check_depths(folder, info, layers)
+    info = info if layers is None else info.at(layers)
     tokenizer = Tokenizer.load(folder)
-    encoder = load_encoder(folder, dropout=None, attention_dropout=None)
+    encoder = load_encoder(folder, dropout=None, attention_dropout=None, layers=layers)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     check_max_tokens(folder, info, most=encoder.config.max_tokens)
     if info.pooling == "pooler" and encoder.pooler is None:
         raise TercetError(f"{folder}: `pooling` is pooler, but the encoder has no pooler.")
-    heads = _read_heads(folder / HEADS_FILE)
+    heads = _read_heads(folder / HEADS_FILE, layers=layers, full=full)
+    if layers not in (None, full) and info.pooling == "pooler":
+        _set_pooler(folder / HEADS_FILE, encoder, heads)
     _check_sizes(folder / INFO_FILE, info, heads)
     _check_shapes(folder / HEADS_FILE, info, encoder, heads)
-    network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
+    network = Network(encoder, pooling=info.pooling, tasks=info.tasks, depths=info.tasks_by_depth())
     network.load_head_state(heads)
     return Parts(network.eval(), tokenizer, info)
+
+
+def _check_depths(folder: Path, info: ModelInfo, layers: int | None) -> int:
+    """The number of layers of the full depth; raises where a depth is not there."""
+    from tercet.nn.config import read_config
+
+    full = read_config(folder).layers
+    depths = [*(info.depths or ()), full]
+    if beyond := [depth for depth in depths[:-1] if depth >= full]:
+        raise TercetError(
+            f"{folder / INFO_FILE}: `depths` has {beyond[0]}, but the encoder has {full} layers."
+        )
+    if layers is not None and layers not in depths:
+        raise untrained_depth(folder, layers, depths)
+    return full
+
+
+def untrained_depth(folder: Path, layers: int, depths: Sequence[int]) -> ArgumentError:
+    """The error for a number of layers after which a model was not trained to answer."""
+    *others, last = map(str, sorted(depths))
+    trained = f"{', '.join(others)} and {last}" if others else last
+    return ArgumentError(
+        f"{folder}: was not trained to answer after {layers} layers; it answers after {trained}.",
+        "layers",
+    )
+
+
+def _set_pooler(path: Path, encoder: Encoder, heads: dict[str, Tensor]) -> None:
+    """Move the pooler of a lesser depth from what was read into the encoder."""
+    pooler = encoder.pooler
+    assert pooler is not None
+    for name, parameter in pooler.named_parameters():
+        tensor = heads.pop(f"pooler/{name}", None)
+        if tensor is None or tensor.shape != parameter.shape:
+            raise TercetError(f"{path}: lacks the pooler of {encoder.config.layers} layers.")
+        parameter.data = tensor.float()
 
 
 def stored_types(folder: Path) -> dict[str, dtype]:
@@ -145,10 +188,12 @@ def update_info(folder: Path, **changes: Any) -> None:
 
 def write_info(path: Path, info: ModelInfo) -> None:
     """Write the file that `read_info` reads."""
-    described = {"format": FORMAT, "tercet": tercet.__version__}
+    described: dict[str, Any] = {"format": FORMAT, "tercet": tercet.__version__}
     described |= info.model_dump(mode="json", exclude_none=True)
     if info.metrics is not None:
         described["metrics"] = info.metrics  # None means undefined here
+    for depth, known in (info.depths or {}).items():
+        described["depths"][str(depth)]["metrics"] = known.metrics
     if info.plugins:
         described["plugins"] = info.plugins
     write_json(path, described)
@@ -241,13 +286,20 @@ def _check_plugins(path: Path, plugins: Mapping[str, str]) -> None:
             )
 
 
-def _read_heads(path: Path) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
+def _read_heads(path: Path, *, layers: int | None, full: int) -> dict[str, Tensor]:
+    """The tensors of all depths, or of one, without what their names begin with there."""
+    from safetensors import safe_open
 
+    from tercet.network.network import DEPTHS, depth_prefix
     from tercet.nn.folder import check_finite
 
+    own = "" if layers in (None, full) else depth_prefix(layers)
     try:
-        stored = load_file(path)
+        with safe_open(path, framework="pt") as file:
+            names = [name for name in file.keys() if name.startswith(own)]  # noqa: SIM118
+            if layers == full:
+                names = [name for name in names if not name.startswith(DEPTHS)]
+            stored = {name.removeprefix(own): file.get_tensor(name) for name in names}
     except FileNotFoundError as error:
         raise TercetError(f"{path}: is missing from this model folder.") from error
     except (SafetensorError, OSError) as error:
@@ -259,7 +311,8 @@ def _read_heads(path: Path) -> dict[str, Tensor]:
 def _check_sizes(path: Path, info: ModelInfo, heads: Mapping[str, Tensor]) -> None:
     """Raise if the metadata describes more than heads.safetensors holds, before it is made."""
     most = sum(tensor.numel() for tensor in heads.values())
-    for name, task in info.tasks.items():
+    by_depth = [info.tasks, *info.tasks_by_depth().values()]
+    for name, task in (each for tasks in by_depth for each in tasks.items()):
         blocks = [task.side, *(p for m in task.modes.values() for p in (m.head, m.shared))]
         for key, value in (pair for block in blocks if block for pair in dict(block).items()):
             counts = [n for n in _listed(value) if isinstance(n, int) and not isinstance(n, bool)]
@@ -285,7 +338,9 @@ def _check_shapes(
 
     # Without memory: what the metadata describes may be of any size.
     with torch.device("meta"), Unfilled():
-        network = Network(encoder, pooling=info.pooling, tasks=info.tasks)
+        network = Network(
+            encoder, pooling=info.pooling, tasks=info.tasks, depths=info.tasks_by_depth()
+        )
     wanted = network.head_state()
     if differing := sorted(heads.keys() ^ wanted.keys()):
         name = differing[0]

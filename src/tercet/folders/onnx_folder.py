@@ -53,7 +53,8 @@ def is_onnx_folder(folder: Path) -> bool:
 def export_onnx(
     folder: Path, parts: Parts, *, precision: Precision, sketch: Sketch | None = None
 ) -> None:
-    """Write an ONNX folder; int8 applies to linear layers of the encoder, heads stay fp32."""
+    """Write an ONNX folder of the network's full depth; int8 applies to linear layers of the
+    encoder, heads stay fp32."""
     try:
         from tercet.network.head_graph import head_graph
         from tercet.nn.onnx.encoder import encoder_graph
@@ -65,6 +66,7 @@ def export_onnx(
             f"Export to ONNX needs further packages: {install_hint('onnx')}."
         ) from error
     network, tokenizer, info = parts
+    info = info.at(network.encoder.config.layers)
     if network.sides:
         raise TercetError(
             f"The task `{next(iter(network.sides))}` has side weights, which cannot be exported to "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy, deepcopy
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 from tercet.errors import TercetError
 from tercet.heads.masked_words import MaskedWordsHead
 from tercet.heads.shared import SharedLayers
+from tercet.network.one_pass import OnePass
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.pooling import pool
@@ -39,14 +41,27 @@ from tercet.specs import (
 )
 
 Key = tuple[str, Mode]
+POOLER = "pooler"
+DEPTHS = "depths/"
+"""What the names of tensors of lesser depths begin with in `head_state`."""
 
 
 class Network(nn.Module):
-    """Tokens to vectors, and vectors to the outputs of every task and mode."""
+    """Tokens to vectors, and vectors to the outputs of every task and mode.
+
+    It may answer at several depths: after fewer layers, with heads of their own. All calls are for
+    the full depth; `at` gives the network of another.
+    """
 
     def __init__(
-        self, encoder: Encoder, *, pooling: Pooling, tasks: Mapping[str, TaskSpec]
+        self,
+        encoder: Encoder,
+        *,
+        pooling: Pooling,
+        tasks: Mapping[str, TaskSpec],
+        depths: Mapping[int, Mapping[str, TaskSpec]] | None = None,
     ) -> None:
+        """depths: by number of layers, the tasks with the heads that they have there"""
         super().__init__()
         self.encoder = encoder
         self.pooling = pooling
@@ -68,6 +83,60 @@ class Network(nn.Module):
                     self.sides[name] = SideWeights(encoder.config, **dict(task.side))
             for mode, spec in task.modes.items():
                 self._add_mode(name, mode, spec, task)
+        self.depths = nn.ModuleDict()
+        self._tasks_at = {depth: dict(own) for depth, own in (depths or {}).items()}
+        for depth in self._tasks_at:
+            self.depths[str(depth)] = self._own_parts(depth)
+        self._one_pass: OnePass | None = None
+
+    def _own_parts(self, depth: int) -> nn.ModuleDict:
+        """What a lesser depth does not share with the full one."""
+        own = Network(self.encoder.first(depth), pooling=self.pooling, tasks=self._tasks_at[depth])
+        parts = nn.ModuleDict({"heads": own.heads, "shared": own.shared})
+        if self.pooling == POOLER and self.encoder.pooler is not None:
+            parts[POOLER] = deepcopy(self.encoder.pooler)
+        return parts
+
+    @property
+    def lesser_depths(self) -> list[int]:
+        """How many layers each depth has at which it answers, besides the full one."""
+        return list(self._tasks_at)
+
+    def at(self, depth: int) -> Network:
+        """The network of one depth alone, the full one or another; it shares all its weights with
+        this one."""
+        shallow = self._copy()
+        shallow.depths, shallow._tasks_at = nn.ModuleDict(), {}
+        if depth == self.encoder.config.layers:
+            return shallow
+        parts = self.depths[str(depth)]
+        assert isinstance(parts, nn.ModuleDict)
+        shallow.encoder = self.encoder.first(depth)
+        shallow.tasks = self._tasks_at[depth]
+        for name, part in parts.items():
+            setattr(shallow.encoder if name == POOLER else shallow, name, part)
+        return shallow
+
+    def all_depths(self) -> list[Network]:
+        """The networks of all depths, the full one first."""
+        return [self, *map(self.at, self._tasks_at)]
+
+    def in_one_pass(self) -> list[Network]:
+        """The same, for training: together they encode a batch once."""
+        if not self._tasks_at:
+            return [self]
+        full = self.encoder.config.layers
+        one_pass = OnePass(self.encoder, [*sorted(self._tasks_at), full])
+        networks = [self._copy(), *map(self.at, self._tasks_at)]
+        for network in networks:
+            network._one_pass = one_pass
+        return networks
+
+    def _copy(self) -> Network:
+        """A network of the same modules, in which some can be exchanged."""
+        copied = copy(self)
+        copied._modules = dict(self._modules)
+        return copied
 
     def _add_mode(self, name: str, mode: Mode, spec: ModeSpec, task: TaskSpec) -> None:
         objective = spec.objective
@@ -158,27 +227,34 @@ class Network(nn.Module):
 
     def head_state(self) -> dict[str, Tensor]:
         """All tensors but the encoder's: `TASK.MODE...` for heads, `shared/NAME...` for shared
-        layers, `sides/TASK...` for side weights."""
-        parts = {"shared": self.shared, "sides": self.sides}
-        others = {
-            f"{kind}/{name}": value
-            for kind, part in parts.items()
+        layers, `sides/TASK...` for side weights; those of a lesser depth begin with `depths/N/`."""
+        return {
+            f"{prefix}{name}": value
+            for prefix, part in self._besides_encoder().items()
             for name, value in part.state_dict().items()
         }
-        return {**self.heads.state_dict(), **others}
 
     def load_head_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Load what `head_state` returned."""
-        parts: dict[str, dict[str, Tensor]] = {"": {}, "shared": {}, "sides": {}}
+        by_part: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
-            kind, _, inner = name.rpartition("/")
-            parts[kind][inner] = tensor
-        self.heads.load_state_dict(parts[""])
-        self.shared.load_state_dict(parts["shared"])
-        self.sides.load_state_dict(parts["sides"])
+            prefix, slash, inner = name.rpartition("/")
+            by_part.setdefault(prefix + slash, {})[inner] = tensor
+        for prefix, part in self._besides_encoder().items():
+            part.load_state_dict(by_part.get(prefix, {}))
+
+    def _besides_encoder(self) -> dict[str, nn.Module]:
+        """The modules of `head_state` by the beginnings of their names in it."""
+        parts: dict[str, nn.Module] = {"": self.heads, "shared/": self.shared, "sides/": self.sides}
+        for depth, own in self.depths.named_children():
+            for name, part in own.named_children():
+                parts[f"{depth_prefix(depth)}{'' if name == 'heads' else f'{name}/'}"] = part
+        return parts
 
     def hidden_states(self, tokens: DeviceTokens, *, side: str | None = None) -> Tensor:
         """tokens -> [total, width]; side: the task whose side weights are added, from `side_of`"""
+        if self._one_pass is not None:
+            return self._one_pass.states(tokens, depth=self.encoder.config.layers)
         beside = () if side is None else (self.sides[side],)
         hidden: Tensor = self.encoder(tokens, *beside)
         return hidden
@@ -224,6 +300,11 @@ class Network(nn.Module):
         hidden = self.encoder(tokens).index_select(0, places)
         logits: Tensor = self.shared[MASKED_WORDS](hidden, self.encoder.embeddings.words.weight)
         return logits
+
+
+def depth_prefix(depth: int | str) -> str:
+    """The beginning of the names in `head_state` of what a lesser depth has of its own."""
+    return f"{DEPTHS}{depth}/"
 
 
 def _after_dropout(head: Callable[..., Tensor], rate: float, *vectors: Tensor) -> Tensor:

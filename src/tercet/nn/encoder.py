@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,10 @@ from tercet.nn.side import SideLayer, SideWeights, project
 from tercet.specs.registry import resolve
 
 _INITIAL_SPREAD = 0.02
+
+Forward = Callable[[DeviceTokens, Sequence[int]], list[Tensor] | None]
+"""Tokens and depths to the hidden states [total, width] at each depth, in the order of the tokens;
+None for batches that it cannot take."""
 
 
 class Encoder(nn.Module):
@@ -44,10 +49,10 @@ class Encoder(nn.Module):
         self.final_norm = norm(config) if architecture.final_norm else None
         self.pooler = Pooler(config.width) if config.pooler else None
         self.apply(initialise)
-        self._replaced: Callable[[DeviceTokens], Tensor | None] | None = None
+        self._replaced: Forward | None = None
 
     @contextmanager
-    def replaced(self, forward: Callable[[DeviceTokens], Tensor | None]) -> Iterator[None]:
+    def replaced(self, forward: Forward) -> Iterator[None]:
         """Inside, `forward` replaces the plain layers, except for batches where it returns None."""
         self._replaced = forward
         try:
@@ -59,20 +64,36 @@ class Encoder(nn.Module):
     def device(self) -> torch.device:
         return self.embeddings.words.weight.device
 
+    def first(self, layers: int) -> Encoder:
+        """The encoder without its later layers; what both have is the same memory."""
+        shallow = copy(self)
+        shallow._modules = dict(self._modules)
+        shallow.config = self.config.with_layers(layers)
+        shallow.layers = self.layers[:layers]
+        return shallow
+
     def forward(self, tokens: DeviceTokens, side: SideWeights | None = None) -> Tensor:
         """tokens -> hidden states [total, width], in the order of the tokens.
 
         side: what a task adds to the projections; only the plain layers compute it
         """
+        (hidden,) = self.states(tokens, side, depths=(self.config.layers,))
+        return hidden
+
+    def states(
+        self, tokens: DeviceTokens, side: SideWeights | None = None, *, depths: Sequence[int]
+    ) -> list[Tensor]:
+        """The hidden states [total, width] that the encoder would give if it ended after so many
+        layers, for each of some depths, the last of them its full depth."""
         if tokens.longest > self.config.max_tokens:
             raise TercetError(
                 f"a row has {tokens.longest} tokens; this encoder takes"
                 f" {self.config.max_tokens} at most"
             )
         replaced = self._replaced if side is None else None
-        if replaced is not None and (hidden := replaced(tokens)) is not None:
-            return hidden
-        plan = tokens.plan
+        if replaced is not None and (states := replaced(tokens, depths)) is not None:
+            return states
+        states = []
         hidden = self.embeddings.forward(tokens)
         inputs = AttentionInputs.prepare(
             tokens,
@@ -86,9 +107,16 @@ class Encoder(nn.Module):
             beside = side.of_layer(number) if side is not None else None
             added = () if beside is None else (beside,)
             hidden = layer.forward(hidden, inputs, *added)
+            if number + 1 in depths:
+                states.append(self._finish(hidden, tokens))
+        return states
+
+    def _finish(self, hidden: Tensor, tokens: DeviceTokens) -> Tensor:
+        """Hidden states after a layer, as the encoder gives them after its last."""
         if self.final_norm is not None:
             hidden = self.final_norm.forward(hidden)
-        return hidden if plan.places is None else hidden.index_select(0, plan.places)
+        places = tokens.plan.places
+        return hidden if places is None else hidden.index_select(0, places)
 
     def _bias(self, tokens: DeviceTokens) -> Tensor | None:
         if self.relative_bias is None or not tokens.count:

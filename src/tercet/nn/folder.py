@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -18,7 +21,12 @@ from tercet.files import read_json_object, replace_file, write_json
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.nn.config import CONFIG_FILE, read_config
 from tercet.nn.encoder import Encoder
-from tercet.nn.names import from_hugging_face, plain_names, to_hugging_face
+from tercet.nn.names import (
+    from_hugging_face,
+    hugging_face_names,
+    plain_names,
+    to_hugging_face,
+)
 
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -26,22 +34,34 @@ FAR_MORE = 16
 
 
 def load_encoder(
-    folder: Path, *, dropout: float | None = None, attention_dropout: float | None = None
+    folder: Path,
+    *,
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+    layers: int | None = None,
 ) -> Encoder:
-    """Load an encoder as float32, in training mode; None takes a rate from config.json."""
+    """Load an encoder as float32, in training mode; None takes a rate from config.json.
+
+    layers: how many of its first layers are read; default: all
+    """
     if not folder.is_dir():
         raise TercetError(f"{folder} is not a folder; an encoder is loaded from a folder")
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     config = read_config(folder).replace(**{k: v for k, v in rates.items() if v is not None})
-    file, stored = _read_weights(folder)
+    file, stored = _open_weights(folder)
     names = plain_names(stored, architecture=config.architecture, file=file)
     config = config.replace(pooler=any(name.startswith("pooler.") for name in names))
-    plain = {name: stored[theirs] for name, theirs in names.items()}
-    _check_sizes(config, plain, file)
+    _check_sizes(config, [stored[theirs].shape for theirs in names.values()], file)
     with torch.device("meta"), Unfilled():
         encoder = Encoder(config)
+    if layers is not None:
+        kept = encoder.first(layers)
+        left_out = encoder.state_dict().keys() - kept.state_dict().keys()
+        unread = hugging_face_names(left_out, config.architecture)
+        names = {name: theirs for name, theirs in names.items() if name not in unread}
+        encoder = kept
     state = from_hugging_face(
-        plain,
+        _read({name: stored[theirs] for name, theirs in names.items()}),
         {name: parameter.shape for name, parameter in encoder.state_dict().items()},
         architecture=config.architecture,
         file=file,
@@ -51,17 +71,17 @@ def load_encoder(
     return encoder
 
 
-def _check_sizes(config: EncoderConfig, tensors: Mapping[str, Tensor], file: Path) -> None:
+def _check_sizes(config: EncoderConfig, shapes: Sequence[Sequence[int]], file: Path) -> None:
     """Raise if config.json describes far more than the file holds, before anything of that size is
     made; what differs by less is named tensor by tensor later."""
     keys = config.config_keys()
-    numbers = sum(tensor.numel() for tensor in tensors.values())
+    numbers = sum(map(math.prod, shapes))
     sizes = {name: getattr(config, name) * config.width for name in ("vocabulary", "positions")}
     sizes |= {name: getattr(config, name) for name in ("width", "feed_forward")}
     for name, size in {**sizes, "relative_buckets": config.relative_buckets}.items():
         if size > FAR_MORE * numbers:
             raise _too_large(file, keys.get(name, name), getattr(config, name))
-    if config.layers > len(tensors):
+    if config.layers > len(shapes):
         raise _too_large(file, keys["layers"], config.layers)
 
 
@@ -141,13 +161,22 @@ def save_tensors(tensors: dict[str, Tensor], file: Path) -> None:
     file.chmod(mode)
 
 
-def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A tensor of a file that may not have been read."""
+
+    path: Path
+    name: str
+    shape: Sequence[int]
+
+
+def _open_weights(folder: Path) -> tuple[Path, dict[str, _Stored]]:
     """The file that lists the tensors, and the tensors by their names in it."""
     whole, index = folder / WEIGHTS_FILE, folder / INDEX_FILE
     if whole.exists():
-        return whole, _read_tensors(whole)
+        return whole, _stored_in(whole)
     if index.exists():
-        return index, _read_shards(index)
+        return index, _stored_in_shards(index)
     if (folder / "pytorch_model.bin").exists():
         raise TercetError(
             f"{folder} has only pytorch_model.bin, a pickle, which is never opened here:"
@@ -157,7 +186,7 @@ def _read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     raise TercetError(f"{folder} has no {WEIGHTS_FILE}; an encoder folder needs it")
 
 
-def _read_shards(index: Path) -> dict[str, Tensor]:
+def _stored_in_shards(index: Path) -> dict[str, _Stored]:
     places = read_json_object(index).get("weight_map")
     if not isinstance(places, dict):
         raise TercetError(f"{index}: weight_map is {places!r}; it should be an object")
@@ -166,15 +195,33 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
             raise TercetError(
                 f"{index}: weight_map.{name} is {shard!r}; it should be a file of this folder"
             )
-    tensors: dict[str, Tensor] = {}
+    tensors: dict[str, _Stored] = {}
     for shard in sorted(set(places.values())):
-        tensors.update(_read_tensors(index.with_name(shard)))
+        tensors.update(_stored_in(index.with_name(shard)))
     return tensors
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def _stored_in(path: Path) -> dict[str, _Stored]:
+    with _opened(path) as file:
+        names = file.keys()
+        return {name: _Stored(path, name, file.get_slice(name).get_shape()) for name in names}
+
+
+def _read(stored: Mapping[str, _Stored]) -> dict[str, Tensor]:
+    """The tensors by the same names; each file is opened once."""
+    tensors: dict[str, Tensor] = {}
+    for path in sorted({each.path for each in stored.values()}):
+        with _opened(path) as file:
+            own = {name: each.name for name, each in stored.items() if each.path == path}
+            tensors |= {name: file.get_tensor(theirs) for name, theirs in own.items()}
+    return tensors
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
-        return load_file(path)
+        with safe_open(path, framework="pt") as file:
+            yield file
     except FileNotFoundError:
         raise TercetError(f"{path} does not exist; {INDEX_FILE} names it") from None
     except (SafetensorError, OSError, ValueError) as error:

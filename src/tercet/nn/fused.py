@@ -9,6 +9,7 @@ It does not compute side weights (`nn.side`): batches of tasks that have them ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -47,8 +48,9 @@ class FusedEncoder:
         wholes = [whole.detach() for layer in self.layers for whole in layer.wholes()]
         torch._foreach_copy_(copies, wholes)
 
-    def __call__(self, tokens: DeviceTokens) -> Tensor | None:
-        """tokens -> hidden states [total, width] in half precision; None if a row is too long."""
+    def __call__(self, tokens: DeviceTokens, depths: Sequence[int]) -> list[Tensor] | None:
+        """tokens -> hidden states [total, width] at each depth, the last of them the full one, in
+        half precision; None if a row is too long."""
         encoder = self.encoder
         if not 0 < tokens.longest <= LONGEST:
             return None
@@ -56,8 +58,10 @@ class FusedEncoder:
         relative = encoder.relative_bias(span) if encoder.relative_bias is not None else None
         # Backward adds its gradient itself; it only makes autograd call backward.
         anchor = next(parameter for parameter in encoder.parameters() if parameter.requires_grad)
-        hidden: Tensor = _Forward.apply(self, tokens, relative, anchor)  # type: ignore[no-untyped-call]
-        return hidden
+        states: tuple[Tensor, ...] = _Forward.apply(  # type: ignore[no-untyped-call]
+            self, tokens, tuple(depths), relative, anchor
+        )
+        return list(states)
 
 
 class _HalfLayer:
@@ -95,17 +99,23 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, fused: FusedEncoder, tokens: DeviceTokens, relative: Tensor | None, anchor: Tensor
-    ) -> Tensor:
+        ctx: Any,
+        fused: FusedEncoder,
+        tokens: DeviceTokens,
+        depths: tuple[int, ...],
+        relative: Tensor | None,
+        anchor: Tensor,
+    ) -> tuple[Tensor, ...]:
         run = _Run(fused, Launches(fused.encoder, tokens, relative))
-        ctx.run = run
-        return run.forward()
+        ctx.run, ctx.depths = run, depths
+        return run.forward(depths)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor | None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None, Tensor | None, None]:
         run: _Run = ctx.run
         del ctx.run
-        return None, None, run.backward(grads[0].contiguous()), None
+        by_depth = dict(zip(ctx.depths, grads, strict=True))
+        return None, None, None, run.backward(by_depth), None
 
 
 class _Run:
@@ -118,16 +128,23 @@ class _Run:
         self.launches = launches
         self.activations: list[_Activations] = []
 
-    def forward(self) -> Tensor:
+    def forward(self, depths: Sequence[int]) -> tuple[Tensor, ...]:
         self.embedded = self.launches.embed(self.dtype)
-        hidden = self.embedded.out
+        hidden, states = self.embedded.out, []
         for number in range(len(self.layers)):
             hidden = self._layer(number, hidden)
-        return hidden
+            if number + 1 in depths:
+                states.append(hidden)
+        return tuple(states)
 
-    def backward(self, grad: Tensor) -> Tensor | None:
+    def backward(self, grads: Mapping[int, Tensor]) -> Tensor | None:
+        """grads: of the hidden states [total, width] by depth, the full one among them"""
         lowest = self._lowest_that_trains()
-        for number in reversed(range(lowest, len(self.layers))):
+        deepest = len(self.layers)
+        grad = grads[deepest].contiguous()
+        for number in reversed(range(lowest, deepest)):
+            if number + 1 < deepest and number + 1 in grads:
+                grad = grad + grads[number + 1]
             grad = self._layer_backward(number, grad, last=number == lowest and lowest > 0)
         if not lowest and _trains(self.encoder.embeddings.words):
             self.launches.embed_backward(grad, self.embedded)

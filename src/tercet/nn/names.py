@@ -45,6 +45,11 @@ def from_hugging_face(
     return state
 
 
+def hugging_face_names(names: Iterable[str], architecture: Architecture) -> set[str]:
+    """Hugging Face's plain names of tensors with these names of ours."""
+    return {part for name in names for part in _their_names(name, architecture)}
+
+
 def plain_names(names: Iterable[str], *, architecture: Architecture, file: Path) -> dict[str, str]:
     """The encoder's tensors: plain name -> name in the file.
 

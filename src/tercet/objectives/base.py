@@ -36,7 +36,9 @@ class PredictiveObjective(ABC):
 
     def disagreement(self, first: Tensor, second: Tensor, *, total: int) -> Tensor:
         """Sum over rows of the distance between two outputs [n, outputs], over `total`, in fp32."""
-        raise TercetError(f"{type(self).__name__} cannot be used with `r_drop`.")
+        raise TercetError(
+            f"{type(self).__name__} cannot compare outputs, as `r_drop` and `depths` need."
+        )
 
 
 class WeightedObjective(PredictiveObjective):

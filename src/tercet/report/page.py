@@ -115,6 +115,7 @@ def _facts(evaluation: Evaluation) -> dict[str, str]:
         "Model": model["name"],
         "Encoder": model["encoder"],
         "Recipe": model["recipe"],
+        "Layers": model.get("layers"),
         "Width": model["width"],
         "Data folder": evaluation.data,
         "Machine": _listed(evaluation.machine),

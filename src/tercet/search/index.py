@@ -12,7 +12,14 @@ import pyarrow as pa
 from tercet import weights
 from tercet.data.stream import ID, TEXT, VECTOR
 from tercet.data.text_table import Texts, TextSource, open_texts
-from tercet.embed.schema import HASH_KEY, LONG_KEY, NAME_KEY, Identity, vectors_schema
+from tercet.embed.schema import (
+    HASH_KEY,
+    LAYERS_KEY,
+    LONG_KEY,
+    NAME_KEY,
+    Identity,
+    vectors_schema,
+)
 from tercet.embed.staged import remove_work, stage, working
 from tercet.errors import ArgumentError, TercetError
 from tercet.inputs import sentences_of
@@ -72,6 +79,7 @@ class Index:
         *,
         column: Column | None = None,
         id_column: Column | None = None,
+        width: int | None = None,
         phases: Phases = silent_phases,
     ) -> Index:
         """Embed texts into an index; an existing index is replaced when the new one is ready.
@@ -81,6 +89,7 @@ class Index:
         texts: a file, sentences, or a table: a data frame, an Arrow table, a list of dicts
         column: the text of a file or table; default: detected, or the only column
         id_column: default: a column called `id`, or else the row's number from 1
+        width: one of the model's widths, to which vectors are cut; default: the full one
 
         >>> films = [{"id": "a", "plot": "A dog finds its way home.", "year": 1994}]
         >>> tercet.Index.build("films.index", films, model, column="plot").columns
@@ -89,7 +98,7 @@ class Index:
         folder = Path(folder)
         check_target(folder)
         file = open_texts(texts, column, id_column)
-        identity = Identity.of(model)
+        identity = Identity.of(model, width=width)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with working(folder, file) as work:
             with phases("embedding") as progress:
@@ -127,6 +136,17 @@ class Index:
         return cast(Long, metadata_of(self._dataset).get(LONG_KEY, "truncate"))
 
     @property
+    def layers(self) -> int | None:
+        """How many layers the model was loaded with; None: all."""
+        layers = metadata_of(self._dataset).get(LAYERS_KEY)
+        return None if layers is None else int(layers)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self._dataset.schema.field(VECTOR).type.list_size)
+
+    @property
     def version(self) -> int:
         return int(self._dataset.version)
 
@@ -145,7 +165,8 @@ class Index:
         """The model that made the vectors."""
         with self._lock:
             if self._model is None:
-                self._model = self._checked(load(self._model_source(), long=self.long))
+                source = self._model_source()
+                self._model = self._checked(load(source, layers=self.layers, long=self.long))
             return self._model
 
     @model.setter
@@ -194,7 +215,8 @@ class Index:
             if not query.strip():
                 raise TercetError("A query is empty; give some words to search for.")
         cross = Cross(self.model, TO_ORDER) if rerank else None
-        hits = self.nearest(self.model.embed(texts), top=max(top, rerank), where=where)
+        vectors = self.model.embed(texts, width=self.width)
+        hits = self.nearest(vectors, top=max(top, rerank), where=where)
         if cross is not None:
             scores = cross.scores(rerank_pairs(texts, hits, rerank))
             hits = reranked(hits, scores.tolist(), rerank)
@@ -210,8 +232,7 @@ class Index:
         """
         if top < 1:
             raise ArgumentError(f"`top` is {top}; it must be at least 1.", "top")
-        width = self._dataset.schema.field(VECTOR).type.list_size
-        if vectors.ndim != 2 or vectors.shape[1] != width:
+        if vectors.ndim != 2 or vectors.shape[1] != self.width:
             raise TercetError(
                 f"{self.folder}: has vectors of another width than the query's "
                 f"{list(vectors.shape)}; search with the model {self.model_name}."
@@ -285,7 +306,7 @@ class Index:
 
     def _change(self, file: TextSource, change: changes.Change, phases: Phases) -> int:
         changes.check_fits(self.folder, self._dataset, file)
-        identity = Identity.of(self.model)
+        identity = Identity.of(self.model, width=self.width)
         if identity.long != self.long:
             raise TercetError(
                 f"{self.folder}: its texts were read with `long` {self.long}, and the model has "

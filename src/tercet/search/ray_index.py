@@ -46,6 +46,8 @@ def index_with_ray(
     column: str | None,
     id_column: str | None,
     address: str | None,
+    layers: int | None = None,
+    width: int | None = None,
     long: Long | None = None,
     progress: Progress = silent,
     log: Log,
@@ -54,8 +56,8 @@ def index_with_ray(
 
     Rows without text are skipped. Returns their number.
     """
-    loaded = load(model, long=long)
-    identity = Identity.of(loaded)
+    loaded = load(model, layers=layers, long=long)
+    identity = Identity.of(loaded, width=width)
     folder = SharedFolder.at(folder).uri
     with connected(address):
         corpus = survey(source, column=column, id_column=id_column)

@@ -72,7 +72,7 @@ def load_model(settings: Settings) -> Loaded:
     for _ in range(ATTEMPTS):
         before = folder_state(settings.model)
         try:
-            model = load(settings.model)
+            model = load(settings.model, layers=settings.layers)
         except (TercetError, OSError):
             if folder_state(settings.model) == before:
                 raise

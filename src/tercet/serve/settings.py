@@ -16,12 +16,14 @@ LongPolicy = Literal["truncate", "windows", "refuse"]
 class Settings:
     """All settings of the server; the default of a limit that is None depends on the model.
 
+    layers: how many of the model's layers are read; None: all
     keys, listed_keys: a file of API keys, and keys separated by commas
     origins: other sites whose pages may send requests (CORS)
     allowed_hosts: names of this server besides its address and localhost
     """
 
     model: str | None
+    layers: int | None
     index: Path | None
     keys: Path | None
     listed_keys: str | None

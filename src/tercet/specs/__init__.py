@@ -19,6 +19,7 @@ from tercet.specs.base import (
     Spec,
 )
 from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec, WhereSpec
+from tercet.specs.depths import DepthsSpec
 from tercet.specs.heads import (
     HEADS,
     MASKED_WORDS,
@@ -56,5 +57,12 @@ from tercet.specs.scaling import Scaling, Scalings, Thresholds
 from tercet.specs.schedules import SCHEDULES, ScheduleSpec
 from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, StageSpec
 from tercet.specs.surgeries import SURGERIES, Surgery
-from tercet.specs.tasks import ModeSpec, SideSpec, TaskSpec, side_of
+from tercet.specs.tasks import (
+    ModeSpec,
+    SideSpec,
+    TaskSpec,
+    side_of,
+    tasks_at_depth,
+    tasks_by_depth,
+)
 from tercet.specs.teacher import TeacherSpec

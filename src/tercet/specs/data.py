@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Long, Pooling, Share, Spec
+from tercet.specs.depths import Depths
 
 
 class EncoderSpec(Spec):
@@ -29,7 +30,11 @@ class EncoderSpec(Spec):
     """Dropout of attention weights in training. Example: `0.0`."""
     widths: Annotated[list[Count], Field(min_length=1)] | None = None
     """Matryoshka: widths to which vectors can be cut. Losses on cosines and vectors are averaged
-    over full vectors and their first numbers at each of these widths. Example: `[64, 128, 256]`."""
+    over full vectors and their first numbers at each of these widths. The full width may be listed
+    too. Example: `[64, 128, 256]`."""
+    depths: Depths | None = None
+    """Depths at which the network answers besides its full depth; a list alone is its `layers`.
+    Default: none. Example: `[2, 3, 4]`."""
 
     @field_validator("widths")
     @classmethod

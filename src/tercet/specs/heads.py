@@ -46,6 +46,11 @@ class HeadSpec(Part):
         """Numbers per row that its first layer reads, from vectors of a width."""
         return width
 
+    def with_hidden(self, hidden: list[int]) -> Self:
+        """The same with hidden layers of other widths, where it has any."""
+        has_hidden = bool(getattr(self, "hidden", None))
+        return self.model_copy(update={"hidden": hidden}) if has_hidden else self
+
 
 Head = Annotated[SerializeAsAny[HeadSpec], of_kind(HEADS)]
 

@@ -34,6 +34,8 @@ class ObjectiveSpec(Part):
     """Whether it learns from labels."""
     bi_texts: ClassVar[int] = 2
     """How many text columns it needs in mode `bi`."""
+    at_lesser_depths: ClassVar[bool] = True
+    """Whether it also trains the depths that a recipe adds to the full one."""
 
 
 class PredictiveSpec(ObjectiveSpec):
@@ -249,6 +251,7 @@ class MaskedLanguageModelSpec(ObjectiveSpec):
     """Predicts masked words of unlabelled sentences."""
 
     makes_labels = True
+    at_lesser_depths = False
     implementation = "tercet.objectives.masked_language_model:MaskedLanguageModel"
     kind: Literal["masked-language-model"] = "masked-language-model"
     share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15

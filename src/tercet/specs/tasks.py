@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from tercet.specs.base import Count, Interval, Metric, Mode, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
+from tercet.specs.depths import DepthsSpec
 from tercet.specs.heads import HEADS, Head, SharedSpec
 from tercet.specs.objectives import Objective, PredictiveSpec
 from tercet.specs.parts import LabelSpace
@@ -64,6 +65,12 @@ class ModeSpec(Spec):
         """Whether its head reads nothing but vectors that may have been stored, one per text or
         jointly encoded pair; other heads need the tokens."""
         return self.head is not None and self.head.reads == "vectors"
+
+    def with_hidden(self, hidden: list[int]) -> Self:
+        """The same with hidden layers of other widths, where its head or shared layers have any."""
+        head = self.head and self.head.with_hidden(hidden)
+        shared = self.shared and self.shared.model_copy(update={"hidden": hidden})
+        return self.model_copy(update={"head": head, "shared": shared})
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -237,6 +244,12 @@ class TaskSpec(Spec):
                 fitting[mode] = spec.model_copy(update={"objective": objective})
         return self.model_copy(update=fitting) if fitting else self
 
+    def with_hidden(self, hidden: list[int]) -> Self:
+        """The same with hidden layers of other widths in heads and shared layers that have any."""
+        return self.model_copy(
+            update={mode: spec.with_hidden(hidden) for mode, spec in self.modes.items()}
+        )
+
     def without_places(self) -> Self:
         """The same without the paths of teachers, for folders that are shared."""
         if self.teacher is None:
@@ -288,6 +301,29 @@ class TaskSpec(Spec):
         if self.chosen_metric not in self.metrics:
             fitting = ", ".join(self.metrics)
             raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
+
+
+def tasks_at_depth(tasks: Mapping[str, TaskSpec], hidden: list[int] | None) -> dict[str, TaskSpec]:
+    """The tasks as a lesser depth has them: with heads of its own.
+
+    hidden: widths of their hidden layers; None: the same as at the full depth
+    """
+    own = {
+        name: task
+        for name, task in tasks.items()
+        if all(spec.objective.at_lesser_depths for spec in task.modes.values())
+    }
+    return own if hidden is None else {name: task.with_hidden(hidden) for name, task in own.items()}
+
+
+def tasks_by_depth(
+    spec: DepthsSpec | None, tasks: Mapping[str, TaskSpec], *, full: int
+) -> dict[int, dict[str, TaskSpec]]:
+    """The tasks of each depth that a recipe adds to the full one of so many layers."""
+    if spec is None:
+        return {}
+    own = tasks_at_depth(tasks, spec.hidden)
+    return {depth: own for depth in spec.layers if depth < full}
 
 
 def side_of(tasks: Mapping[str, TaskSpec], task: str) -> str | None:

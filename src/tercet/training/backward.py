@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
@@ -46,17 +46,21 @@ class Backward:
         self._graphs = None if short else self._graphs_where_possible()
 
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
-        network = self._losses.network
-        body = [p for p in network.encoder.parameters() if p.requires_grad]
-        heads = {task: [*network.heads_of(task).parameters()] for task in tasks}
-        for task in tasks:
-            if (side := network.side_of(task)) is not None:
-                heads[task] += network.sides[side].parameters()
-            for name in sorted(network.shared_by(task)):
-                heads[task] += network.shared[name].parameters()
-        if self.surgery is not None:
-            # Gradients of tasks may conflict in shared layers too.
-            body += [p for p in network.shared.parameters() if p.requires_grad]
+        networks = self._losses.network.all_depths()
+        # Poolers of lesser depths among them; what depths share counts once.
+        every = [p for network in networks for p in network.encoder.parameters()]
+        heads: dict[str, list[nn.Parameter]] = {task: [] for task in tasks}
+        for network in networks:
+            for task in filter(network.tasks.__contains__, tasks):
+                heads[task] += network.heads_of(task).parameters()
+                if (side := network.side_of(task)) is not None:
+                    heads[task] += network.sides[side].parameters()
+                for name in sorted(network.shared_by(task)):
+                    heads[task] += network.shared[name].parameters()
+            if self.surgery is not None:
+                # Gradients of tasks may conflict in shared layers too.
+                every += network.shared.parameters()
+        body = [p for p in dict.fromkeys(every) if p.requires_grad]
         apart = set(body)
         return GradientRows(
             body,

@@ -15,14 +15,15 @@ from tercet.training.losses import Losses
 def fill_exemplars(losses: Losses, task: str, *, seed: int) -> None:
     """Set the exemplars of a task's heads to vectors of training sentences."""
     table = losses.tables[task]
-    for head in losses.network.heads_of(task).children():
-        if not isinstance(head, StoresExemplars):
-            continue
-        assert table.labels is not None
-        rows = choose(table.labels, len(head.exemplars), alike=head.balanced, seed=seed)
-        engine = Engine(losses.network, losses.template, losses.max_tokens)
-        vectors = torch.from_numpy(engine.vectors(table.columns[0], rows))
-        head.exemplars.fill(vectors, torch.from_numpy(np.asarray(table.labels[rows])))
+    for network in losses.network.all_depths():
+        for head in network.heads_of(task).children() if task in network.tasks else ():
+            if not isinstance(head, StoresExemplars):
+                continue
+            assert table.labels is not None
+            rows = choose(table.labels, len(head.exemplars), alike=head.balanced, seed=seed)
+            engine = Engine(network, losses.template, losses.max_tokens)
+            vectors = torch.from_numpy(engine.vectors(table.columns[0], rows))
+            head.exemplars.fill(vectors, torch.from_numpy(np.asarray(table.labels[rows])))
 
 
 def choose(labels: Labels, count: int, *, alike: bool, seed: int) -> NDArray[np.int64]:

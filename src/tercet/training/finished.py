@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tercet.folders.seen_file import read_seen
 from tercet.model import find_local_folder
 from tercet.network.network import Network
 from tercet.recipe import Recipe
+from tercet.specs import tasks_by_depth
 from tercet.text.tokenizer import Tokenizer
 
 
@@ -33,11 +34,13 @@ class Finished:
 
     types: of the tensors in its folder, which stay stored as they are
     sketch: of the rows that it was trained on, where they were recorded
+    left_out: its lesser depths that the recipe does not keep
     """
 
     info: ModelInfo
     types: Mapping[str, torch.dtype]
     sketch: Sketch | None
+    left_out: Sequence[int] = ()
 
 
 def complete(recipe: Recipe) -> Recipe:
@@ -52,10 +55,13 @@ def complete(recipe: Recipe) -> Recipe:
         return recipe
     info = read_info(folder / INFO_FILE)
     own = {"pooling": info.pooling, "max_tokens": info.max_tokens, "long": info.long}
+    given, defaults = recipe.encoder.model_fields_set, dict[str, Any]()
     if recipe.onto is not None:
         _check_added(recipe, info, own)
-    given = recipe.encoder.model_fields_set
-    defaults = {key: value for key, value in own.items() if key not in given}
+        if (depths := recipe.encoder.depths) is not None:
+            (hidden,) = {tuple(known.hidden or ()) for known in (info.depths or {}).values()}
+            defaults["depths"] = depths.model_copy(update={"hidden": list(hidden) or None})
+    defaults |= {key: value for key, value in own.items() if key not in given}
     # The stored recipe has every key, so that its next reading finds them given and equal.
     return recipe.model_copy(update={"encoder": recipe.encoder.model_copy(update=defaults)})
 
@@ -90,6 +96,19 @@ def _check_added(recipe: Recipe, info: ModelInfo, own: Mapping[str, Any]) -> Non
             )
     if spec.widths is not None:
         raise TercetError("`encoder.widths` cannot change with `onto`: leave it out.")
+    depths = info.depths or {}
+    if spec.depths is not None and spec.depths.layers != [*depths]:
+        has = f"answers after {', '.join(map(str, depths))}" if depths else "has one depth"
+        raise TercetError(
+            f"`encoder.depths` is {spec.depths.layers}, but the model of `onto` {has}: name the "
+            "same depths, or leave them out to keep its full depth alone."
+        )
+    own_hidden = [known.hidden for known in depths.values()]
+    if spec.depths is not None and spec.depths.hidden not in (None, *own_hidden):
+        raise TercetError(
+            f"`encoder.depths.hidden` is {spec.depths.hidden}, but heads of `onto` have "
+            f"{own_hidden[0]} there: leave it out."
+        )
     if info.lower_case:
         raise TercetError(
             f"`onto` {recipe.onto}: that model lower-cases its texts, which training does not; "
@@ -102,8 +121,19 @@ def build_onto(recipe: Recipe) -> tuple[Network, Tokenizer, Finished]:
     folder = finished_folder(recipe.encoder.name)
     assert folder is not None  # since `complete` has found it
     before, tokenizer, info = load_model_folder(folder)
+    spec, full = recipe.encoder.depths, before.encoder.config.layers
+    left_out: list[int] = []
+    if spec is None:
+        left_out = before.lesser_depths
+        before, info = before.at(full), info.at(full)
+    added = tasks_by_depth(spec, recipe.tasks, full=full)
     torch.manual_seed(recipe.seed)
-    network = Network(before.encoder, pooling=info.pooling, tasks={**info.tasks, **recipe.tasks})
+    network = Network(
+        before.encoder,
+        pooling=info.pooling,
+        tasks={**info.tasks, **recipe.tasks},
+        depths={depth: {**own, **added[depth]} for depth, own in info.tasks_by_depth().items()},
+    )
     for task in recipe.tasks:
         if taken := sorted(network.shared_by(task) & set(before.shared)):
             raise TercetError(
@@ -111,4 +141,5 @@ def build_onto(recipe: Recipe) -> tuple[Network, Tokenizer, Finished]:
                 "`onto` uses; give them another name."
             )
     network.load_head_state({**network.head_state(), **before.head_state()})
-    return network, tokenizer, Finished(info, stored_types(folder), read_seen(folder))
+    finished = Finished(info, stored_types(folder), read_seen(folder), left_out)
+    return network, tokenizer, finished

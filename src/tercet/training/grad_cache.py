@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import Mode
+from tercet.training.batch import Supervision
 from tercet.training.losses import Losses
 
 
@@ -37,10 +38,13 @@ class GradCache:
         chunks = [own[begin : begin + chunk] for begin in range(0, len(own), chunk)]
         with torch.no_grad():
             encoded = [self._columns(task, mode, part, n) for n, part in enumerate(chunks)]
-        encoded = encoded or [self.losses.no_columns(task, mode)]
+        depths = 1 + len(self.losses.network.lesser_depths)
+        encoded = encoded or [self.losses.no_columns(task, mode) * depths]
         columns = tuple(torch.cat(parts).requires_grad_() for parts in zip(*encoded, strict=True))
+        each = len(columns) // depths
+        by_depth = [columns[place : place + each] for place in range(0, len(columns), each)]
         with self._autocast():
-            loss = spec.weight * self.losses.compare(batch, mode, columns)
+            loss = spec.weight * self.losses.loss_of(batch, mode, by_depth, Supervision())
         whole = torch.autograd.grad(loss * weight, columns)
         for number, part in enumerate(chunks):
             begin = number * chunk
@@ -51,12 +55,15 @@ class GradCache:
     def _columns(
         self, task: str, mode: Mode, rows: NDArray[np.int64], number: int
     ) -> tuple[Tensor, ...]:
+        """The columns of all depths, the full one first."""
         self.seed(number)
         tokens = self.losses.tokens(task, mode, rows)
         with self._autocast():
             on_device = DeviceTokens.from_host(tokens, self.losses.world.device)
-            network = self.losses.network
-            return network.columns(on_device, rows=len(rows), side=network.side_of(task))
+            networks = self.losses.network.in_one_pass()
+            side = self.losses.network.side_of(task)
+            by_depth = [each.columns(on_device, rows=len(rows), side=side) for each in networks]
+            return tuple(column for columns in by_depth for column in columns)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.losses.world.device.type, torch.bfloat16, enabled=self.bf16)

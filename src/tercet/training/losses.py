@@ -13,13 +13,18 @@ from torch import Tensor
 from tercet.data.table import TaskTable
 from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.specs import Mode, TaskSpec
+from tercet.objectives.teacher_vectors import TeacherVectors
+from tercet.specs import DepthsSpec, Mode, TaskSpec
 from tercet.text.template import Template
 from tercet.text.tokens import Tokens
 from tercet.training.batch import Batch, Supervision
 from tercet.training.distributed import World
 from tercet.training.head_loss import Targets, class_weights, head_loss, prior_shift
 from tercet.training.masking import Masking
+
+Answers = tuple[Tensor, ...]
+"""What the loss of a mode reads: outputs of a head on whole and on narrower vectors, each [rows,
+outputs], or the vectors of each column."""
 
 
 def prior_shifts(
@@ -66,6 +71,8 @@ class Losses:
     """From `weights_of_classes`."""
     widths: Sequence[int] = ()
     """Losses are also computed on this many first numbers of the vectors."""
+    depths: DepthsSpec | None = None
+    """How lesser depths of the network learn, where it has any."""
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""
@@ -112,41 +119,73 @@ class Losses:
         self, batch: Batch, tokens: Mapping[Mode, DeviceTokens], supervision: Supervision
     ) -> Tensor:
         """The same, of tokens and supervision on the network's device."""
+        networks = self.network.in_one_pass()
         parts = []
         for mode, spec in self.tasks[batch.task].modes.items():
-            if (batch.task, mode) in self.network.contrastive_objectives:
-                parts.append(spec.weight * self._contrastive_loss(batch, mode, tokens.get(mode)))
-            elif (batch.task, mode) in self.network.label_contrastive_objectives:
-                loss = self._label_contrastive_loss(batch, mode, tokens.get(mode), supervision)
-                parts.append(spec.weight * loss)
-            elif mode in tokens:
-                loss = self._supervised_loss(batch, mode, tokens[mode], supervision)
-                parts.append(spec.weight * loss)
+            if (batch.task, mode) in self.network.masked_objectives:
+                if mode in tokens:
+                    loss = self._masked_loss(batch, mode, tokens[mode], supervision)
+                    parts.append(spec.weight * loss)
+            elif mode in tokens or self._gathers(batch.task, mode):
+                answers = [self._answers(each, batch, mode, tokens.get(mode)) for each in networks]
+                parts.append(spec.weight * self.loss_of(batch, mode, answers, supervision))
         if not parts:
             return torch.zeros((), device=self.world.device, requires_grad=True)
         return torch.stack(parts).sum()
 
-    def _supervised_loss(
-        self, batch: Batch, mode: Mode, tokens: DeviceTokens, supervision: Supervision
+    def loss_of(
+        self, batch: Batch, mode: Mode, answers: Sequence[Answers], supervision: Supervision
     ) -> Tensor:
-        if (masked := self.network.masked_objectives.get((batch.task, mode))) is not None:
-            assert supervision.places is not None
-            assert supervision.words is not None
-            return masked.loss(
-                self.network.masked_words(tokens, supervision.places),
-                supervision.words,
-                rows=tokens.rows.index_select(0, supervision.places),
-                count=tokens.count,
-                total=batch.total * (tokens.used // batch.own),
-            )
-        if (taught := self.network.teacher_objectives.get((batch.task, mode))) is not None:
+        """The loss of a mode by what the network gives at each of its depths, the full one first.
+
+        A lesser depth learns from labels and teachers, as the full one does, and from its answers.
+        """
+        full, *lesser = answers
+        loss = self._loss_at_depth(batch, mode, full, supervision)
+        if not lesser:
+            return loss
+        assert self.depths is not None  # since the network has several
+        share, parts = self.depths.agreement, []
+        for own in lesser:
+            learnt = self._loss_at_depth(batch, mode, own, supervision)
+            agreed = self._disagreement(batch, mode, own, [each.detach() for each in full])
+            parts.append((1.0 - share) * learnt + share * agreed)
+        return loss + self.depths.weight * torch.stack(parts).mean()
+
+    def _gathers(self, task: str, mode: Mode) -> bool:
+        """Whether vectors of all processes are compared, also by a process without rows."""
+        network = self.network
+        return (task, mode) in network.contrastive_objectives | network.label_contrastive_objectives
+
+    def _answers(
+        self, network: Network, batch: Batch, mode: Mode, tokens: DeviceTokens | None
+    ) -> Answers:
+        """What the loss of a mode reads: the outputs of its head, or vectors."""
+        task, side = batch.task, network.side_of(batch.task)
+        if tokens is None:
+            return self.no_columns(task, mode)
+        if (task, mode) in network.contrastive_objectives:
+            return network.columns(tokens, rows=batch.own, side=side)
+        if (task, mode) in network.objectives:
+            return self._outputs(network, task, mode, tokens)
+        return (network.vectors(tokens, side=side),)
+
+    def _loss_at_depth(
+        self, batch: Batch, mode: Mode, answers: Answers, supervision: Supervision
+    ) -> Tensor:
+        key = batch.task, mode
+        if key in self.network.contrastive_objectives:
+            return self._contrastive_loss(batch, mode, answers)
+        if key in self.network.label_contrastive_objectives:
+            return self._label_contrastive_loss(batch, mode, answers[0], supervision)
+        if (taught := self.network.teacher_objectives.get(key)) is not None:
             assert supervision.targets is not None
-            vectors = self.network.vectors(tokens, side=self.network.side_of(batch.task))
+            (vectors,) = answers
             # A row's targets are side by side, its columns' vectors one after the other.
             targets = supervision.targets.view(batch.own, -1, vectors.shape[-1])
-            total = batch.total * (tokens.used // batch.own)
+            total = batch.total * (len(vectors) // batch.own)
             return taught.loss(vectors, targets.transpose(0, 1).flatten(0, 1), total=total)
-        objective, task = self.network.objectives[batch.task, mode], self.tasks[batch.task]
+        objective, task = self.network.objectives[key], self.tasks[batch.task]
         parts = [
             head_loss(
                 objective,
@@ -158,37 +197,54 @@ class Losses:
                 shift=self.shifts.get(batch.task, 0.0),
                 weights=self.class_weights.get(batch.task),
             )
-            for raw in self._outputs(batch.task, mode, tokens)
+            for raw in answers
         ]
         return torch.stack(parts).mean()
 
-    def _outputs(self, task: str, mode: Mode, tokens: DeviceTokens) -> list[Tensor]:
+    def _disagreement(
+        self, batch: Batch, mode: Mode, own: Answers, full: Sequence[Tensor]
+    ) -> Tensor:
+        """How far the answers of a lesser depth are from those of the full one."""
+        if (objective := self.network.objectives.get((batch.task, mode))) is None:
+            vectors, targets = torch.cat(own), torch.cat(list(full))
+            total = batch.total * max(1, len(vectors) // max(1, batch.own))
+            return TeacherVectors().loss(vectors, targets, total=total)
+        parts = [
+            objective.disagreement(raw, given, total=batch.total * (len(raw) // batch.own))
+            for raw, given in zip(own, full, strict=True)
+        ]
+        return torch.stack(parts).mean()
+
+    def _masked_loss(
+        self, batch: Batch, mode: Mode, tokens: DeviceTokens, supervision: Supervision
+    ) -> Tensor:
+        assert supervision.places is not None
+        assert supervision.words is not None
+        return self.network.masked_objectives[batch.task, mode].loss(
+            self.network.masked_words(tokens, supervision.places),
+            supervision.words,
+            rows=tokens.rows.index_select(0, supervision.places),
+            count=tokens.count,
+            total=batch.total * (tokens.used // batch.own),
+        )
+
+    def _outputs(self, network: Network, task: str, mode: Mode, tokens: DeviceTokens) -> Answers:
         """A head's outputs [rows, outputs] on whole vectors and, where possible, narrower ones."""
         if not (self.widths and self.tasks[task].modes[mode].narrows):
-            return [self.network.outputs(task, mode, tokens)]
-        side = self.network.side_of(task)
-        columns = self.network.columns(tokens, rows=tokens.used // 2, side=side)
-        return [self.network.compare(task, u, v) for u, v in self._narrowed(columns)]
+            return (network.outputs(task, mode, tokens),)
+        side = network.side_of(task)
+        columns = network.columns(tokens, rows=tokens.used // 2, side=side)
+        return tuple(network.compare(task, u, v) for u, v in self._narrowed(columns))
 
     def _narrowed(self, columns: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
         """Columns [rows, width], whole and cut to each of the widths."""
         narrow = [tuple(column[:, :width] for column in columns) for width in self.widths]
         return [columns, *narrow]
 
-    def _contrastive_loss(self, batch: Batch, mode: Mode, tokens: DeviceTokens | None) -> Tensor:
-        if tokens is None:
-            return self.compare(batch, mode, self.no_columns(batch.task, mode))
-        side = self.network.side_of(batch.task)
-        return self.compare(batch, mode, self.network.columns(tokens, rows=batch.own, side=side))
-
     def _label_contrastive_loss(
-        self, batch: Batch, mode: Mode, tokens: DeviceTokens | None, supervision: Supervision
+        self, batch: Batch, mode: Mode, vectors: Tensor, supervision: Supervision
     ) -> Tensor:
         """The loss of this process's vectors among those of all, by their labels."""
-        if tokens is None:
-            (vectors,) = self.no_columns(batch.task, mode)
-        else:
-            vectors = self.network.vectors(tokens, side=self.network.side_of(batch.task))
         # In fp32, which holds every class number; bf16 does not.
         own = torch.zeros(len(vectors), 1, device=vectors.device)
         if supervision.labels is not None and len(vectors):
@@ -204,7 +260,7 @@ class Losses:
             total=batch.total,
         )
 
-    def compare(self, batch: Batch, mode: Mode, columns: tuple[Tensor, ...]) -> Tensor:
+    def _contrastive_loss(self, batch: Batch, mode: Mode, columns: Answers) -> Tensor:
         """The loss of this process's vectors, [own rows, width] per column, among those of all."""
         candidates = self.world.gather(columns[1:], rows=batch.rows)
         objective = self.network.contrastive_objectives[batch.task, mode]

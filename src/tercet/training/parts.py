@@ -15,6 +15,7 @@ from tercet.network.network import Network
 from tercet.specs import OptimiserSpec, StageSpec
 
 _BESIDES_ENCODER = ("heads.", "sides.", "shared.")
+_DEPTH = re.compile(r"depths\.\d+\.")
 
 
 def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]) -> None:
@@ -25,14 +26,24 @@ def choose_trainable(network: Network, stage: StageSpec, *, tasks: Sequence[str]
     unused = () if network.pooling == "pooler" else ("encoder.pooler.",)
     heads = tuple(prefix for task in tasks for prefix in _of_task(network, task))
     for name, parameter in network.named_parameters():
-        used = name.startswith((*heads, "encoder."))
-        parameter.requires_grad = used and not name.startswith((*frozen, *unused))
+        part = part_of(name)
+        used = part.startswith((*heads, "encoder."))
+        parameter.requires_grad = used and not part.startswith((*frozen, *unused))
     _check_trains(network, stage, tasks)
+
+
+def part_of(parameter: str) -> str:
+    """The name of a parameter, or of its counterpart at the full depth."""
+    own = _DEPTH.sub("", parameter)
+    # A lesser depth has its own pooler beside its heads; that of the full depth is the encoder's.
+    return f"encoder.{own}" if own.startswith("pooler.") else own
 
 
 def _check_trains(network: Network, stage: StageSpec, tasks: Sequence[str]) -> None:
     """Every task needs something to train, or its loss has no gradient."""
-    trains = [name for name, parameter in network.named_parameters() if parameter.requires_grad]
+    trains = [
+        part_of(name) for name, parameter in network.named_parameters() if parameter.requires_grad
+    ]
     trains_encoder = any(name.startswith("encoder.") for name in trains)
     for task in tasks:
         if trains_encoder and any(
@@ -89,7 +100,8 @@ def adamw(parameters: Iterable[tuple[str, nn.Parameter]], spec: OptimiserSpec) -
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters:
         if parameter.requires_grad:
-            lr = spec.head_lr or spec.lr if name.startswith(_BESIDES_ENCODER) else spec.lr
+            besides = part_of(name).startswith(_BESIDES_ENCODER)
+            lr = spec.head_lr or spec.lr if besides else spec.lr
             decay = spec.weight_decay if parameter.ndim >= 2 else 0.0
             groups.setdefault((lr, decay), []).append(parameter)
     return torch.optim.AdamW(

@@ -22,7 +22,7 @@ from tercet.network.network import Network
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
-from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec
+from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec, tasks_by_depth
 from tercet.text.tokenizer import Tokenizer
 from tercet.training.distributed import World
 from tercet.training.finished import Finished, build_onto
@@ -74,7 +74,8 @@ class Prepared:
             targets=self.targets,
             shifts=prior_shifts(recipe.tasks, self.tables),
             class_weights=weights_of_classes(recipe.tasks, self.tables, world.device),
-            widths=recipe.encoder.widths or (),
+            widths=lesser_widths(recipe.encoder, self.network) or (),
+            depths=recipe.encoder.depths,
         )
 
     def engine(self, *, bf16: bool) -> Engine:
@@ -107,6 +108,12 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         network.to(world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
             listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
+        if finished is not None and finished.left_out:
+            depths = ", ".join(map(str, finished.left_out))
+            listener.say(
+                f"{recipe.onto} also answers after {depths} layers, which the new model does not: "
+                "`encoder.depths` would keep them."
+            )
         for task in network.sides:
             listener.say(side_cost(task))
         tables = load("train", tokenizer)
@@ -152,7 +159,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
             f"`encoder.max_tokens` is {spec.max_tokens}, but {spec.name} takes "
             f"{encoder.config.max_tokens} at most."
         )
-    if spec.widths is not None and spec.widths[-1] >= encoder.config.width:
+    if spec.widths is not None and spec.widths[-1] > encoder.config.width:
         raise TercetError(
             f"`encoder.widths` has {spec.widths[-1]}, but vectors of {spec.name} are only "
             f"{encoder.config.width} wide."
@@ -161,9 +168,21 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
         raise TercetError(
             f"`encoder.pooling` is pooler, but {spec.name} has no pooler; use mean or cls."
         )
+    if spec.depths is not None and spec.depths.layers[-1] > encoder.config.layers:
+        raise TercetError(
+            f"`encoder.depths` has {spec.depths.layers[-1]}, but {spec.name} has only "
+            f"{encoder.config.layers} layers."
+        )
     torch.manual_seed(recipe.seed)
-    network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks)
+    depths = tasks_by_depth(spec.depths, recipe.tasks, full=encoder.config.layers)
+    network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks, depths=depths)
     return network, tokenizer, None
+
+
+def lesser_widths(spec: EncoderSpec, network: Network) -> list[int] | None:
+    """The widths to which vectors can be cut; None: no other than the full one."""
+    full = network.encoder.config.width
+    return [width for width in spec.widths or () if width < full] or None
 
 
 def _check_stages(recipe: Recipe, network: Network) -> None:

@@ -16,9 +16,10 @@ from tercet.evaluation.scaling import with_scalings
 from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
 from tercet.evaluation.simple_scores import Baselines, read_baselines, write_baselines
 from tercet.evaluation.warnings import warnings_of
-from tercet.folders.model_card import Metrics, ModelInfo
+from tercet.folders.model_card import DepthInfo, Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
 from tercet.model import Model
+from tercet.network.network import Network
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
 from tercet.training.baselines import measure_baselines
@@ -30,7 +31,7 @@ from tercet.training.listener import Listener, Silent
 from tercet.training.loop import Limit, Loop, Position, StageScore
 from tercet.training.metrics_log import MetricsLog
 from tercet.training.plan import Draw
-from tercet.training.preparation import Prepared, prepare, scored_tasks
+from tercet.training.preparation import Prepared, lesser_widths, prepare, scored_tasks
 from tercet.training.run_folder import RunFolder
 
 
@@ -217,12 +218,16 @@ class Run:
         names: Sequence[str] | None = None,
         *,
         rows: int | None = None,
+        network: Network | None = None,
         scalings: Scalings | None = None,
         thresholds: Thresholds | None = None,
     ) -> DevScores:
-        """Of some tasks on dev; default: all that are scored."""
+        """Of some tasks on dev; default: all that are scored.
+
+        network: that of a lesser depth; default: of the full one
+        """
         return score_tables(
-            prepared.network,
+            network or prepared.network,
             {name: prepared.dev[name] for name in (prepared.dev if names is None else names)},
             self.recipe.tasks,
             prepared.tokenizer.template,
@@ -252,9 +257,10 @@ class Run:
             tasks={name: task.without_places() for name, task in self.recipe.tasks.items()},
             recipe=self.recipe.name,
             metrics=metrics,
-            widths=spec.widths,
+            widths=lesser_widths(spec, prepared.network),
         )
-        info = self._calibrated(prepared, info)
+        info = self._calibrated(prepared, prepared.network, info)
+        info = self._with_depths(prepared, info)
         metrics = info.metrics or {}
         finished = prepared.finished
         if finished is not None:
@@ -272,6 +278,7 @@ class Run:
             "kept": step,
             "score": position.best,
             "dev": metrics,
+            **_dev_by_depth(info),
             "rows": {name: len(table) for name, table in prepared.dev.items()},
             "made_with": describe_environment(self.world.device, weights=prepared.weights),
         }
@@ -308,19 +315,56 @@ class Run:
             )
         return found
 
-    def _calibrated(self, prepared: Prepared, info: ModelInfo) -> ModelInfo:
-        """The info with the scalings and thresholds of the recipe, or fitted on held-out rows."""
+    def _with_depths(self, prepared: Prepared, info: ModelInfo) -> ModelInfo:
+        """The info with what each lesser depth reaches on dev, and its own calibration."""
+        spec, depths = self.recipe.encoder.depths, prepared.network.lesser_depths
+        if spec is None or not depths:
+            return info
+        hidden = DepthInfo(hidden=spec.hidden)
+        info = info.model_copy(update={"depths": dict.fromkeys(depths, hidden)})
+        known = {}
+        for depth in depths:
+            network, own = prepared.network.at(depth), info.at(depth)
+            with self.listener.working(f"{depth} layers"):
+                own = own.model_copy(
+                    update={"metrics": self._scores(prepared, network=network).metrics}
+                )
+                own = self._calibrated(prepared, network, own, fitted_only=True)
+            known[depth] = DepthInfo(
+                hidden=spec.hidden,
+                metrics=own.metrics,
+                scalings=own.scalings,
+                thresholds=own.thresholds,
+            )
+        return info.model_copy(update={"depths": known})
+
+    def _calibrated(
+        self, prepared: Prepared, network: Network, info: ModelInfo, *, fitted_only: bool = False
+    ) -> ModelInfo:
+        """The info with the scalings and thresholds of the recipe, or fitted on held-out rows.
+
+        fitted_only: those of the recipe are for another depth
+        """
         tasks = {name: task for name, task in self.recipe.tasks.items() if task.answers}
         held_out = [name for name, task in tasks.items() if task.held_out > 0.0]
         if held_out:
-            self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
-            model = Model(prepared.network, prepared.tokenizer, info)
+            if not fitted_only:
+                self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
+            model = Model(network, prepared.tokenizer, info)
             info = with_scalings(model, held_out, self.data)
-        info = with_given_decisions(info, tasks)
+        info = info if fitted_only else with_given_decisions(info, tasks)
         if not (info.scalings or info.thresholds):
             return info
-        scores = self._scores(prepared, scalings=info.scalings, thresholds=info.thresholds)
+        scores = self._scores(
+            prepared, network=network, scalings=info.scalings, thresholds=info.thresholds
+        )
         return info.model_copy(update={"metrics": scores.metrics})
+
+
+def _dev_by_depth(info: ModelInfo) -> dict[str, dict[int, Metrics | None]]:
+    """The scores on dev of lesser depths, for the summary, where there are any."""
+    depths = {depth: known.metrics for depth, known in (info.depths or {}).items()}
+    return {"depths": depths} if depths else {}
 
 
 def with_given_decisions(info: ModelInfo, tasks: Mapping[str, TaskSpec]) -> ModelInfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -37,6 +38,11 @@ class HasLastLayer(Protocol):
 
 def solve_heads(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
     """Set the last layer of the heads of these tasks; the same on every process."""
+    for network in losses.network.all_depths():
+        _solve_depth(replace(losses, network=network), tasks, seed=seed)
+
+
+def _solve_depth(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
     for name in tasks:
         task, table = losses.tasks[name], losses.tables[name]
         rows = np.sort(np.random.default_rng(seed).permutation(len(table))[:MOST_ROWS])

@@ -73,6 +73,9 @@ class StsResult(SuiteResult):
     sets: dict[StsSet, SetResult]
     unleaked: dict[StsSet, SetResult] | None
     missing: list[Missing] = field(default_factory=list)
+    by_width: dict[int, float | None] = field(default_factory=dict)
+    """The average, without leaked pairs where there are any, of vectors that are cut to each of the
+    model's lesser widths."""
 
     @property
     def average(self) -> float | None:
@@ -90,6 +93,7 @@ class StsResult(SuiteResult):
             "average": self.average,
             "without_leaked_pairs": None if self.unleaked is None else _to_json(self.unleaked),
             "average_without_leaked_pairs": self.average_unleaked,
+            **({"average_by_width": self.by_width} if self.by_width else {}),
         }
 
     def metrics(self) -> dict[str, Estimate]:
@@ -98,6 +102,7 @@ class StsResult(SuiteResult):
         if self.unleaked is not None:
             values |= {f"{name}, spearman": result.spearman for name, result in self._reduced()}
             values["average without leaked pairs"] = Estimate(self.average_unleaked)
+        values |= {f"average at width {width}": Estimate(it) for width, it in self.by_width.items()}
         return values
 
     def tables(self) -> list[show.Table]:
@@ -107,6 +112,11 @@ class StsResult(SuiteResult):
         if self.unleaked is not None:
             rows += [[show.Cell(name), *_cells(result)] for name, result in self._reduced()]
             rows.append(_average_row("Average without leaked pairs", self.average_unleaked))
+        fair = "" if self.unleaked is None else " without leaked pairs"
+        rows += [
+            _average_row(f"Average{fair} at width {width}", average)
+            for width, average in self.by_width.items()
+        ]
         table = show.Table(
             caption="Correlation of cosines with people's grades; averages are of Spearman's",
             columns=["Set", "Spearman", INTERVAL, "Pearson", f"{INTERVAL} of Pearson", "Pairs"],
@@ -176,7 +186,7 @@ class Sts(Suite):
                 pairs[name] = read_sts(name, context.data)
         texts.embed([text for each in pairs.values() for text in (*each.first, *each.second)])
         results = {name: _measure(texts, each) for name, each in pairs.items()}
-        unleaked = None
+        unleaked, fair = None, pairs
         models = (context.model, *context.compared)
         leaking = next(filter(None, map(leaking_data, models)), None)
         sketches = [model.sketch for model in models if model.sketch is not None]
@@ -188,7 +198,19 @@ class Sts(Suite):
                     name: results[name] if each is pairs[name] else _measure(texts, each)
                     for name, each in fair.items()
                 }
-        return StsResult(results, unleaked, missing)
+        return StsResult(results, unleaked, missing, _by_width(texts, fair))
+
+
+def _by_width(texts: EncodedTexts, pairs: Mapping[StsSet, GradedPairs]) -> dict[int, float | None]:
+    """The average of all sets at each width to which the model's vectors can be cut."""
+    averages = {}
+    for width in texts.model.widths[:-1]:
+        found = {
+            name: grade_metrics(each.grades, texts.cosines(each.first, each.second, width=width))
+            for name, each in pairs.items()
+        }
+        averages[width] = _mean({name: values["spearman"] for name, values in found.items()})
+    return averages
 
 
 def leaking_data(model: Model) -> DataSpec | None:
@@ -246,7 +268,12 @@ def _to_json(sets: Mapping[StsSet, SetResult]) -> dict[str, Any]:
 
 
 def _average(sets: dict[StsSet, SetResult]) -> float | None:
-    values = [sets[name].spearman.value for name in STS_SETS if name in sets]
+    return _mean({name: result.spearman.value for name, result in sets.items()})
+
+
+def _mean(spearman: Mapping[StsSet, float | None]) -> float | None:
+    """Of the seven sets; None unless all are defined."""
+    values = [spearman[name] for name in STS_SETS if name in spearman]
     defined = [value for value in values if value is not None]
     return math.fsum(defined) / len(STS_SETS) if len(defined) == len(STS_SETS) else None
 

@@ -87,6 +87,9 @@ class ModernbertConfig(EncoderConfig):
                 raise ValueError("a default rotation")
         return value
 
+    def with_layers(self, layers: int) -> EncoderConfig:
+        return self.replace(layers=layers, layer_types=self.layer_types[:layers])
+
     @property
     def expand_width(self) -> int:
         return 2 * self.feed_forward

@@ -170,6 +170,10 @@ class EncoderConfig(BaseModel):
         except ValidationError as error:
             raise TercetError(self.mistake(error, names={})) from None
 
+    def with_layers(self, layers: int) -> EncoderConfig:
+        """The configuration of the first layers alone."""
+        return self.replace(layers=layers)
+
     def to_json(self) -> dict[str, Any]:
         """config.json as `transformers` reads it: the source, with our fields over it."""
         values = {key: getattr(self, name) for name, key in self.config_keys().items()}

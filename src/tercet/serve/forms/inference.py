@@ -151,6 +151,7 @@ def _about(service: Service, index: dict[str, Any] | None) -> dict[str, Any]:
         "tercet": {
             "width": model.width,
             "widths": model.widths,
+            "layers": model.layers,
             "encoder": model.info.encoder,
             "recipe": model.info.recipe,
             "tasks": tasks,

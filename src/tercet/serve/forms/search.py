@@ -90,7 +90,7 @@ async def search(request: Request) -> Response:
     _check_rows(len(queries), count, most=ROWS_PER_INPUT * service.limits.inputs)
     options = input_options(request, "query", body.truncate)
     pieces = await service.pieces(queries)
-    vectors = await service.vectors(pieces, options)
+    vectors = await service.vectors(pieces, options, width=index.width)
     # The client cannot shorten the texts of the index.
     long = "truncate" if options.long == "refuse" else options.long
     search = Search(service, index, body, count, replace(options, long=long))
