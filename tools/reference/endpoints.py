@@ -13,7 +13,7 @@ from reference.markdown import words
 from tercet.serve.app import add_endpoints
 from tercet.serve.document import body_schemas
 
-WIDTH = 90
+WIDTH = 80
 """Of the lines of examples."""
 
 

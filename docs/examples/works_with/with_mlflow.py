@@ -9,7 +9,7 @@ import tercet
 
 run = tercet.train("team.toml", data=".", out="runs/team")
 
-mlflow.set_tracking_uri("file:mlruns")  # or the address of a server
+mlflow.set_tracking_uri("sqlite:///mlflow.db")  # or the address of a server
 with mlflow.start_run(run_name=run.folder.name) as logged:
     recipe = tercet.Recipe.load(run.folder / "recipe.toml")
     mlflow.log_params({"encoder": recipe.encoder.name, "seed": recipe.seed})

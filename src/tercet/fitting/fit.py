@@ -69,7 +69,7 @@ def fit(
     label: the label column; kind: `classes`, `multi-label` or `grades`; default: guessed
     task: names of the tasks of `sources`
     dev: a file or table to measure on; default: rows are split off, or cross-validated
-    group: a column whose equal values are never split up between training and measuring
+    group: a column whose equal values are never split up between training and measuring.
         These take one value, or a mapping by task.
     encoder: what to start from: a name of `tercet weights`, a folder or a finished model; default:
         the model that comes with the package

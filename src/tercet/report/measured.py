@@ -65,7 +65,7 @@ def evaluate(
     progress: whether to show it on stderr; default: in notebooks and terminals
     phases: starts the progress of one phase instead
 
-    >>> rows = [{"sentence": "A triumph.", "label": 4}, {"sentence": "A dull film.", "label": 0}]
+    >>> rows = {"sentence": ["A triumph.", "A dull film."], "label": [4, 0]}
     >>> measured = tercet.evaluate(data={"sentiment": rows})
     >>> measured
     Evaluation of tercet/small on tables
