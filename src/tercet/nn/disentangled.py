@@ -138,8 +138,7 @@ class DisentangledAttention(SelfAttention):
             query,
             key,
             value,
-            # Fused attention takes a bias only when its last dimension is contiguous.
-            attn_mask=None if added is None else added.contiguous(),
+            attn_mask=added,
             dropout_p=self.dropout if self.training else 0.0,
             scale=self.scale,
         )
@@ -180,11 +179,14 @@ def _nearest(distances: Tensor, length: int) -> Tensor:
 
 
 def _compare(words: Tensor, distances: Tensor, block: AttentionBlock) -> Tensor:
-    """Products of words with distances, by one matrix product per head for all rows.
+    """Products of words with distances.
 
     words: [rows * length, heads, head_width]; distances: [heads, head_width, n]
     -> [rows, heads, length, n]
     """
+    if words.device.type == "cpu":
+        # Blocks have few rows: a copy of the distances for each costs less than long strides.
+        return words.view(block.rows, block.length, *words.shape[1:]).transpose(1, 2) @ distances
     products = torch.bmm(words.transpose(0, 1), distances)
     return products.view(len(products), block.rows, block.length, -1).transpose(0, 1)
 

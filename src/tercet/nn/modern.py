@@ -37,7 +37,7 @@ class ModernEmbeddings(nn.Module):
 class Turns:
     """How far the layers of each type turn queries and keys, and what local layers see.
 
-    cosines, sines: by type of layer, [total, 1, 1, head_width / 2], in the order of the plan
+    cosines, sines: by type of layer, [total, 1, 1, head_width], in the order of the plan
     biases: of each block for local layers, see `window_bias`
     """
 
@@ -65,7 +65,7 @@ class Rotary(nn.Module):
         order = tokens.plan.order
         positions = tokens.positions if order is None else tokens.positions.index_select(0, order)
         angles = {
-            kind: positions[:, None] * self.get_buffer(kind).view(torch.float32)
+            kind: (positions[:, None] * self.get_buffer(kind).view(torch.float32)).repeat(1, 2)
             for kind in self.kinds
         }
         device = tokens.ids.device
@@ -106,12 +106,16 @@ class ModernAttention(SelfAttention):
 def rotate(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Turn vectors [total, n, heads, head_width] in their planes of dimensions i, i + half.
 
-    Computed in float32; few operations, each on one half: on a GPU memory is what they wait for.
+    Computed in float32.
     """
     first, second = vectors.chunk(2, dim=-1)
+    if vectors.dtype == torch.float32:
+        return vectors * cosines + torch.cat([-second, first], dim=-1) * sines
+    # Each half by itself: wide copies of all would take several times the memory traffic.
+    cosine, sine = (angles.chunk(2, dim=-1)[0] for angles in (cosines, sines))
     turned = (
-        torch.addcmul(first * cosines, second, sines, value=-1),
-        torch.addcmul(second * cosines, first, sines),
+        torch.addcmul(first * cosine, second, sine, value=-1),
+        torch.addcmul(second * cosine, first, sine),
     )
     return torch.cat([half.to(vectors.dtype) for half in turned], dim=-1)
 
