@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 
@@ -348,9 +347,8 @@ def test_a_graph_with_a_name_that_is_not_text_is_told_in_one_sentence(
     _, exported = both
     exported.save(tmp_path / "model")
     path = tmp_path / "model" / "heads" / "sentiment.single.onnx"
-    graph = onnx.load(path)
-    name = graph.graph.node[0].output[0].encode()
-    path.write_bytes(path.read_bytes().replace(name, bytes([name[0] ^ 128]) + name[1:], 1))
+    # The first use of an input that is now another's name: the message about it is not text.
+    path.write_bytes(path.read_bytes().replace(b"vectors", b"\xf6ectors", 1))
     with pytest.raises(TercetError, match=r"sentiment.single.onnx: cannot be read"):
         tercet.load(tmp_path / "model").sentiment(["a"])
     assert capfd.readouterr().out == ""
