@@ -55,6 +55,11 @@ class Encoder(nn.Module):
         finally:
             self._replaced = None
 
+    def keep_layers(self, count: int) -> None:
+        """Drop all layers but the first `count`."""
+        self.config = self.config.first_layers(count)
+        self.layers = self.layers[:count]
+
     @property
     def device(self) -> torch.device:
         return self.embeddings.words.weight.device

@@ -18,7 +18,15 @@ from tercet.specs.base import (
     Share,
     Spec,
 )
-from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec, WhereSpec
+from tercet.specs.data import (
+    ChangeRule,
+    ChangesSpec,
+    DataSpec,
+    EncoderSpec,
+    PairsSpec,
+    SubsetSpec,
+    WhereSpec,
+)
 from tercet.specs.heads import (
     HEADS,
     MASKED_WORDS,

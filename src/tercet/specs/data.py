@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Long, Pooling, Share, Spec
+
+ChangeRule = Literal["words", "roles", "names", "numbers", "negation", "conjuncts"]
 
 
 class EncoderSpec(Spec):
@@ -17,6 +19,8 @@ class EncoderSpec(Spec):
     """How hidden states become one vector per sentence; a finished model's own is its default."""
     max_tokens: Annotated[int, Field(ge=4)] = 128
     """The most tokens that are read at once; a finished model's own is its default."""
+    layers: Count | None = None
+    """How many of its layers are used, from the first on; default: all."""
     long: Long = "truncate"
     """Longer sentences and joined pairs are truncated, or read in windows that overlap and are
     averaged; training itself reads the first `max_tokens` of them. A finished model's own is its
@@ -87,6 +91,21 @@ class PairsSpec(Spec):
         return self
 
 
+class ChangesSpec(Spec):
+    """Pairs of a sentence and itself changed by rule, for a teacher to label."""
+
+    pairs: Count
+    """Number of pairs, as many of each rule as there can be."""
+    rules: list[ChangeRule] = Field(
+        default_factory=lambda: list(get_args(ChangeRule)), min_length=1
+    )
+    """Two words swapped, two names or sides of a relation swapped, another name, another number,
+    `not` put in or taken out, the parts of an `and` swapped, which keeps the meaning; default:
+    all."""
+    seed: Annotated[int, Field(ge=0)] = 11711
+    """Separate, so that runs with other seeds have the same pairs."""
+
+
 def _files_or_share(value: Any) -> Any:
     if isinstance(value, int | float) and not 0.0 < value < 1.0:
         raise ValueError(
@@ -126,12 +145,17 @@ class DataSpec(Spec):
     """A row without text or label: fail, or skip, count and report it."""
     where: WhereSpec | None = None
     """Read only rows whose value in a column matches, of training files; default: all."""
+    overlap: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Read only training pairs that have at least this share of their words in common; default:
+    all."""
     limit: Count | None = None
     """Read only the first rows of each file, for trials."""
     sentences: bool = False
     """Split the training texts into sentences, each a row without a label."""
     pairs: PairsSpec | None = None
     """Make pairs of the training sentences of all text columns, for a teacher to label."""
+    changes: ChangesSpec | None = None
+    """Make pairs of each training sentence of all text columns and itself changed by rule."""
 
     @property
     def dev_share(self) -> float | None:
@@ -144,8 +168,11 @@ class DataSpec(Spec):
             raise ValueError("needs a `layout`, or `train` or `dev` files")
         if self.dev_share is not None and self.layout is None and not self.train:
             raise ValueError("`dev` is a share of the training rows, and `train` names no files")
-        if self.dev_share is not None and (self.sentences or self.pairs is not None):
-            raise ValueError("`sentences` and `pairs` need `dev` in files of its own, not a share")
+        makers = [key for key in ("sentences", "pairs", "changes") if getattr(self, key)]
+        if self.dev_share is not None and makers:
+            raise ValueError(f"`{makers[0]}` needs `dev` in files of its own, not a share")
+        if len(makers) > 1:
+            raise ValueError(f"has `{makers[0]}` or `{makers[1]}`, not both")
         if self.group is not None and self.dev_share is None:
             raise ValueError("`group` keeps rows together where `dev` is a share, such as 0.15")
         if self.layout is None and self.texts is None:

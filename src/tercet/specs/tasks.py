@@ -364,8 +364,12 @@ def _check_sources(task: TaskSpec) -> None:
     taught = task.predicts or any(spec.objective.needs_teacher for spec in task.modes.values())
     if task.teacher is not None and not taught:
         raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
-    if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
-        raise ValueError("`data.pairs` have no labels: they need a `teacher` with `weight = 1`")
+    for key in ("pairs", "changes"):
+        made = getattr(task.data, key) is not None
+        if made and (task.learns_labels or task.teacher is None):
+            raise ValueError(
+                f"`data.{key}` have no labels: they need a `teacher` with `weight = 1`"
+            )
     if task.data.sentences and task.learns_labels:
         raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
     if task.learns_labels:

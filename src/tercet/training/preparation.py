@@ -19,6 +19,7 @@ from tercet.folders.model_card import side_cost
 from tercet.infer.engine import Engine
 from tercet.model import find_folder
 from tercet.network.network import Network
+from tercet.nn.encoder import Encoder
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
@@ -102,8 +103,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     read = read_once(recipe.tasks, data)
     load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
     with world.all_or_none():
-        network, tokenizer, finished = _build(recipe)
-        name = f"{recipe.encoder.name} {_identify(recipe, network)}"
+        network, tokenizer, finished, name = _build(recipe)
         network.to(world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
             listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
@@ -131,20 +131,26 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     )
 
 
-def _identify(recipe: Recipe, network: Network) -> str:
-    """The fingerprint of the encoder's weights, which must be those of its name."""
-    identity = fingerprint(network.encoder)
+def _identify(recipe: Recipe, encoder: Encoder) -> str:
+    """The encoder's name and the fingerprint of its weights, which must be those of the name."""
+    identity = fingerprint(encoder)
     weights.check_known(recipe.encoder.name, fingerprint=identity)
-    return identity
+    return f"{recipe.encoder.name} {identity}"
 
 
-def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
-    """The network and its tokenizer, and the model that the recipe's tasks are added to."""
+def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
+    """The network and its tokenizer, the model that the recipe's tasks are added to, and the name
+    and fingerprint of the encoder."""
     if recipe.onto is not None:
-        return build_onto(recipe)
+        network, tokenizer, finished = build_onto(recipe)
+        return network, tokenizer, finished, _identify(recipe, network.encoder)
     spec = recipe.encoder
     folder, _ = find_folder(spec.name)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
+    name = _identify(recipe, encoder)
+    if spec.layers is not None:
+        _keep_layers(encoder, spec.layers, name=spec.name)
+        name = f"{name}, first {spec.layers} layers"
     tokenizer = Tokenizer.load(folder)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     if spec.max_tokens > encoder.config.max_tokens:
@@ -163,7 +169,15 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
         )
     torch.manual_seed(recipe.seed)
     network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks)
-    return network, tokenizer, None
+    return network, tokenizer, None, name
+
+
+def _keep_layers(encoder: Encoder, count: int, *, name: str) -> None:
+    if count > encoder.config.layers:
+        raise TercetError(
+            f"`encoder.layers` is {count}, but {name} has only {encoder.config.layers} layers."
+        )
+    encoder.keep_layers(count)
 
 
 def _check_stages(recipe: Recipe, network: Network) -> None:

@@ -87,6 +87,9 @@ class ModernbertConfig(EncoderConfig):
                 raise ValueError("a default rotation")
         return value
 
+    def first_layers(self, count: int) -> EncoderConfig:
+        return self.replace(layers=count, layer_types=self.layer_types[:count])
+
     @property
     def expand_width(self) -> int:
         return 2 * self.feed_forward

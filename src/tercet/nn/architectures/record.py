@@ -170,6 +170,10 @@ class EncoderConfig(BaseModel):
         except ValidationError as error:
             raise TercetError(self.mistake(error, names={})) from None
 
+    def first_layers(self, count: int) -> EncoderConfig:
+        """The configuration of an encoder that has only the first `count` layers."""
+        return self.replace(layers=count)
+
     def to_json(self) -> dict[str, Any]:
         """config.json as `transformers` reads it: the source, with our fields over it."""
         values = {key: getattr(self, name) for name, key in self.config_keys().items()}
