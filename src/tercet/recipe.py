@@ -22,6 +22,7 @@ from tercet.specs import (
     Spec,
     StageSpec,
     TaskSpec,
+    UnseenSpec,
 )
 from tercet.specs.parts import Part
 
@@ -59,6 +60,9 @@ class Recipe(Spec):
     record_rows: bool = False
     """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
     rows that the model has seen. Anyone who has a row can find out whether it was among them."""
+    unseen: UnseenSpec | None = None
+    """Evaluation rows that training rows neither contain nor imply; default: rows of tasks that are
+    like another leave out dev rows of that task, and nothing else is left out."""
     evaluation: EvaluationSpec = EvaluationSpec()
     """What is scored on dev during training, and which weights are kept."""
     checkpoint: CheckpointSpec = CheckpointSpec()
@@ -137,6 +141,8 @@ class Recipe(Spec):
                 f"encoder.name is {self.encoder.name!r}, but `onto` adds tasks to the encoder of "
                 f"{self.onto!r}: leave encoder.name out"
             )
+        if self.unseen is not None:
+            _check_names("unseen.keep", self.unseen.keep, self.tasks)
         shared = self._shared_layers()
         for stage in self.stages:
             where = f"stage `{stage.name}`"

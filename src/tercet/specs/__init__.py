@@ -66,3 +66,4 @@ from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, S
 from tercet.specs.surgeries import SURGERIES, Surgery
 from tercet.specs.tasks import ModeSpec, SideSpec, TaskSpec, side_of
 from tercet.specs.teacher import TeacherSpec
+from tercet.specs.unseen import PairSet, UnseenSpec

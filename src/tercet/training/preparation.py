@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +49,7 @@ class Prepared:
         process only
     finished: the model that the recipe's tasks are added to, if any
     sketch: of the rows that train, where the recipe records them; on the main process only
+    left_out: how many rows of each task were left out so that others stay unseen, by the reason
     """
 
     recipe: Recipe
@@ -61,6 +62,7 @@ class Prepared:
     digests: Mapping[str, str]
     finished: Finished | None = None
     sketch: Sketch | None = None
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def losses(self, world: World) -> Losses:
         recipe = self.recipe
@@ -118,7 +120,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
                 digests |= {f"{task} {split}": t.digest() for task, t in read_tables.items()}
     bf16 = world.device.type == "cuda"
     engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
-    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener)
+    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener, data=data)
     targets: dict[str, Targets] = {}
     # The other processes find in the cache what the main process has made.
     for is_main in (True, False):
@@ -127,7 +129,17 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
                 tables, targets = rows.choose(tables)
     sketch = rows.record() if recipe.record_rows and world.is_main else None
     return Prepared(
-        recipe, network, tokenizer, tables, targets, dev, name, digests, finished, sketch
+        recipe,
+        network,
+        tokenizer,
+        tables,
+        targets,
+        dev,
+        name,
+        digests,
+        finished,
+        sketch,
+        rows.left_out,
     )
 
 
