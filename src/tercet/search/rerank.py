@@ -12,9 +12,9 @@ from tercet.model import Model, PairMode
 from tercet.search.hits import Hit
 from tercet.specs import Floats, TaskSpec
 
-TO_ORDER = ("similarity", "paraphrase")
-"""The tasks that can order hits, the preferred one first: a grade orders better than a
-probability, which is high for all good candidates."""
+TO_ORDER = ("ranking", "similarity", "paraphrase")
+"""The tasks that can order hits, the preferred one first: what was trained for it; then a grade,
+which orders better than a probability, which is high for all good candidates."""
 TO_DECIDE = ("paraphrase", "similarity")
 """The tasks that can tell which pairs mean the same: a probability decides better."""
 SAME = 0.5

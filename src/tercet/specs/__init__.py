@@ -23,6 +23,7 @@ from tercet.specs.data import (
     ChangesSpec,
     DataSpec,
     EncoderSpec,
+    NegativesSpec,
     PairsSpec,
     SubsetSpec,
     WhereSpec,

@@ -91,6 +91,19 @@ class PairsSpec(Spec):
         return self
 
 
+class NegativesSpec(Spec):
+    """Pairs for learning to rank: the first text of a pair of class 1 with one of the second texts
+    nearest to it, by the encoder before training, that no known duplicates connect with it. They
+    have class 0."""
+
+    per_pair: Count = 2
+    """How many are added for each training pair of class 1."""
+    among: Count = 20
+    """How many of the nearest second texts they are drawn from."""
+    seed: Annotated[int, Field(ge=0)] = 11711
+    """Separate, so that runs with other seeds have the same pairs."""
+
+
 class ChangesSpec(Spec):
     """Pairs of a sentence and itself changed by rule, for a teacher to label."""
 
@@ -156,6 +169,8 @@ class DataSpec(Spec):
     """Make pairs of the training sentences of all text columns, for a teacher to label."""
     changes: ChangesSpec | None = None
     """Make pairs of each training sentence of all text columns and itself changed by rule."""
+    negatives: NegativesSpec | None = None
+    """Add near pairs of class 0 to the training pairs, for ranking."""
 
     @property
     def dev_share(self) -> float | None:

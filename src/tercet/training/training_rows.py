@@ -21,6 +21,7 @@ from tercet.recipe import Recipe
 from tercet.specs import UnseenSpec
 from tercet.training.head_loss import Targets
 from tercet.training.listener import Listener
+from tercet.training.negatives import make_negatives
 from tercet.training.pairing import make_pairs
 from tercet.training.teaching import Teachers
 
@@ -96,9 +97,11 @@ class TrainingRows:
         numbers = [] if cells is None else [parse_number(cell) for cell in cells]
         if not set(numbers) <= {0.0, 1.0}:
             return np.empty(0, np.int64)
-        return (
-            np.flatnonzero(np.array(numbers)[columns[0][1]]) if numbers else np.empty(0, np.int64)
-        )
+        if not numbers:
+            return np.empty(0, np.int64)
+        first, second = (rows for _, rows in columns)
+        # The texts of a pair that was added for ranking are from two rows.
+        return np.flatnonzero((np.array(numbers)[first] == 1.0) & (first == second))
 
     def _choose(self, name: str, table: TaskTable) -> tuple[TaskTable, Columns]:
         pairs = self._tasks[name].data.pairs
@@ -109,6 +112,14 @@ class TrainingRows:
             )
             self._listener.say(f"{name}: {len(first):,} pairs made of {len(table):,} sentences.")
             columns = [(0, first), (0, second)]
+        negatives = self._tasks[name].data.negatives
+        if negatives is not None:
+            first, second = make_negatives(
+                table, negatives, engine=self._engine, listener=self._listener
+            )
+            self._listener.say(f"{name}: {len(first):,} near pairs of class 0 added.")
+            every = np.arange(len(table))
+            columns = [(0, np.concatenate([every, first])), (1, np.concatenate([every, second]))]
         kept_rows = self._rows_to_train_on(name, columns)
         if not len(kept_rows):
             raise TercetError(
@@ -124,6 +135,11 @@ class TrainingRows:
         columns = [(place, rows[kept_rows]) for place, rows in columns]
         if pairs is not None:
             return table.paired(columns[0][1], columns[1][1]), columns
+        if negatives is not None:
+            (_, first), (_, second) = columns
+            assert table.labels is not None  # since the task learns from them
+            labels = np.where(first == second, table.labels[first], 0)
+            return table.joined(first, second, labels), columns
         return (table.take(kept_rows) if left_out else table), columns
 
     def _find_unseen(self, spec: UnseenSpec, tables: Mapping[str, TaskTable]) -> Unseen:
