@@ -143,3 +143,25 @@ def test_no_pair_of_quora_dev_is_implied_by_what_is_left(real_data: Path) -> Non
 def test_paws_is_unseen_by_its_dev_rows(real_data: Path) -> None:
     first, second = read_pairs("PAWS", real_data)
     assert len(first) == len(second) == 2_000
+
+
+def test_changed_sentences_are_not_taken_for_known_duplicates(
+    tiny_encoder: Path, data: Path
+) -> None:
+    recipe = tree(tiny_encoder)
+    recipe["tasks"]["more"]["data"] |= {"train": "changed.csv", "changes": {"pairs": 9}}
+    recipe["tasks"]["more"]["teacher"] = {"folder": str(data / "run"), "weight": 1.0}
+    write(data / "changed.csv", [("It is red", "It was blue", 1), ("It is red", "So be it 5", 1)])
+    trained(tree(tiny_encoder), data)
+    train_recipe(
+        Recipe.from_tree(recipe, where="mine"),
+        data=data,
+        out=data / "changed",
+        device="cpu",
+        listener=Silent(),
+    )
+    sketch = tercet.load(data / "changed").sketch
+    assert sketch is not None
+    assert sketch.seen([["It is red"], ["It is not red"]]).all()
+    assert not sketch.implied(["It is red"], ["It was not blue"]).any()
+    assert not sketch.implied(["It is not red"], ["So be it 5"]).any()

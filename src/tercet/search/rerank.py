@@ -20,7 +20,7 @@ TO_DECIDE = ("paraphrase", "similarity")
 SAME = 0.5
 """Pairs that score at least this mean the same."""
 CANNOT_RERANK = (
-    "This model cannot rerank: neither its task `paraphrase` nor `similarity` has a mode `cross`; "
+    "This model cannot rerank: none of its tasks ranking, similarity, paraphrase has mode `cross`; "
     "train one with it, or search without rerank."
 )
 

@@ -91,7 +91,8 @@ class TrainingRows:
     def _duplicates(self, name: str, columns: Columns) -> Rows:
         """Places of the pairs labelled 1 among the rows of a task whose labels are 0 and 1."""
         data = self._tasks[name].data
-        if len(columns) != 2 or data.pairs is not None:
+        made = data.pairs is not None or data.changes is not None
+        if len(columns) != 2 or made:
             return np.empty(0, np.int64)
         cells = read_label_cells(self._read(name, "train"), data)
         numbers = [] if cells is None else [parse_number(cell) for cell in cells]
