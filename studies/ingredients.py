@@ -1,8 +1,8 @@
 """What each ingredient of tercet/base, tercet/small and their second round contributes: the recipe
 without it.
 
-    python studies/ingredients.py base|small|base2|small2 --data DIR --out DIR [--steps N] [--jobs N]
-        [--teachers FOLDER...] [--only NAME...]
+    python studies/ingredients.py base|small|base2|small2 --data DIR --out DIR [--steps N]
+        [--jobs N] [--teachers FOLDER...] [--only NAME...]
 
 Every variant is trained in a process of its own, `jobs` at a time, with the recipe's own seed, and
 scored on dev. Finished variants are not trained again; a failed one is a row of the table. The

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 
 import torch
 from torch import Tensor, nn
@@ -55,10 +56,13 @@ class Encoder(nn.Module):
         finally:
             self._replaced = None
 
-    def keep_layers(self, count: int) -> None:
-        """Drop all layers but the first `count`."""
-        self.config = self.config.first_layers(count)
-        self.layers = self.layers[:count]
+    def first(self, layers: int) -> Encoder:
+        """The encoder without its later layers; what both have is the same memory."""
+        shallow = copy(self)
+        shallow._modules = dict(self._modules)
+        shallow.config = self.config.with_layers(layers)
+        shallow.layers = self.layers[:layers]
+        return shallow
 
     @property
     def device(self) -> torch.device:

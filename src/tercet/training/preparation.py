@@ -161,7 +161,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
     name = _identify(recipe, encoder)
     if spec.layers is not None:
-        _keep_layers(encoder, spec.layers, name=spec.name)
+        encoder = _first_layers(encoder, spec.layers, name=spec.name)
         name = f"{name}, first {spec.layers} layers"
     tokenizer = Tokenizer.load(folder)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
@@ -184,12 +184,12 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
     return network, tokenizer, None, name
 
 
-def _keep_layers(encoder: Encoder, count: int, *, name: str) -> None:
+def _first_layers(encoder: Encoder, count: int, *, name: str) -> Encoder:
     if count > encoder.config.layers:
         raise TercetError(
             f"`encoder.layers` is {count}, but {name} has only {encoder.config.layers} layers."
         )
-    encoder.keep_layers(count)
+    return encoder.first(count)
 
 
 def _check_stages(recipe: Recipe, network: Network) -> None:

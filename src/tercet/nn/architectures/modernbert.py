@@ -87,8 +87,8 @@ class ModernbertConfig(EncoderConfig):
                 raise ValueError("a default rotation")
         return value
 
-    def first_layers(self, count: int) -> EncoderConfig:
-        return self.replace(layers=count, layer_types=self.layer_types[:count])
+    def with_layers(self, layers: int) -> EncoderConfig:
+        return self.replace(layers=layers, layer_types=self.layer_types[:layers])
 
     @property
     def expand_width(self) -> int:

@@ -170,9 +170,9 @@ class EncoderConfig(BaseModel):
         except ValidationError as error:
             raise TercetError(self.mistake(error, names={})) from None
 
-    def first_layers(self, count: int) -> EncoderConfig:
-        """The configuration of an encoder that has only the first `count` layers."""
-        return self.replace(layers=count)
+    def with_layers(self, layers: int) -> EncoderConfig:
+        """The configuration of the first layers alone."""
+        return self.replace(layers=layers)
 
     def to_json(self) -> dict[str, Any]:
         """config.json as `transformers` reads it: the source, with our fields over it."""
