@@ -33,11 +33,13 @@ import numpy as np
 import pyarrow as pa
 from records import record
 
+from tercet.data.changes.negation import negation
+from tercet.data.changes.numbers import numbers
+from tercet.data.changes.typing_errors import typos
 from tercet.data.files import find_file, open_bytes
 from tercet.data.stream import TextFile
 from tercet.embed.schema import Identity, vectors_schema
 from tercet.embed.staged import Staged, stage
-from tercet.evaluation.suites.robustness.perturb import negation, numbers, typos
 from tercet.model import load
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index

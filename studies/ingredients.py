@@ -1,7 +1,8 @@
-"""What each ingredient of tercet/base and tercet/small contributes: the recipe without it.
+"""What each ingredient of tercet/base, tercet/small and their second round contributes: the recipe
+without it.
 
-    python studies/ingredients.py base|small --data DIR --out DIR [--steps N] [--jobs N]
-        [--teachers FOLDER...] [--only NAME...]
+    python studies/ingredients.py base|small|base2|small2 --data DIR --out DIR [--steps N]
+        [--jobs N] [--teachers FOLDER...] [--only NAME...]
 
 Every variant is trained in a process of its own, `jobs` at a time, with the recipe's own seed, and
 scored on dev. Finished variants are not trained again; a failed one is a row of the table. The
@@ -21,8 +22,11 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from variants import Tree, read_summary, train_all
+from variants import Tree, read_summary, run_folder, train_all
 
+from tercet.evaluation.encoded_texts import EncodedTexts
+from tercet.evaluation.suites.robustness.word_order import measure_order, read_order_set
+from tercet.model import load
 from tercet.recipe import find_bundled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -36,6 +40,7 @@ COLUMNS = [
     ("similarity", "cross"),
     ("similarity", "bi"),
 ]
+ORDER = [("PAWS", "cross"), ("PAWS", "bi")]
 WHOLE = "full recipe"
 
 
@@ -92,6 +97,27 @@ def with_labels_alone(tree: Tree) -> None:
             task.pop("teacher", None)
 
 
+def without_tasks(*names: str) -> Edit:
+    def edit(tree: Tree) -> None:
+        for name in names:
+            without_task(name)(tree)
+
+    return edit
+
+
+def with_all_rows(tree: Tree) -> None:
+    del tree["unseen"]
+
+
+def from_minilm(tree: Tree) -> None:
+    tree["encoder"]["name"] = "all-minilm-l6-v2"
+    del tree["encoder"]["layers"]
+
+
+def from_gte(tree: Tree) -> None:
+    tree["encoder"]["name"] = "gte-small"
+
+
 EDITS: dict[str, dict[str, Edit]] = {
     "base": {
         "no phrases": without_task("phrases"),
@@ -115,6 +141,24 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no average of weights": without_average,
         "default dropout": with_default_dropout,
         "no prior": without_prior,
+    },
+    "base2": {
+        "no word order": without_tasks("order", "order-grades"),
+        "no grades of word order": without_task("order-grades"),
+        "rows that imply evaluation rows": with_all_rows,
+    },
+    "small2": {
+        "no word order": without_tasks(
+            "order", "order-grades", "changed", "changed-plain", "changed-grades", "contradictions"
+        ),
+        "no sentences changed by rule": without_tasks("changed", "changed-plain", "changed-grades"),
+        "no grades of word order": without_tasks("order-grades", "changed-grades"),
+        "no contradictions": without_task("contradictions"),
+        "no ranking": without_task("ranking"),
+        "rows that imply evaluation rows": with_all_rows,
+        "from all-MiniLM-L6-v2": from_minilm,
+        "from gte-small": from_gte,
+        "one teacher instead of three": with_one_teacher,
     },
 }
 
@@ -142,6 +186,10 @@ def main() -> None:
     results = {
         name: read_summary(out, name)["dev"] if done else None for name, done in finished.items()
     }
+    if arguments.recipe.endswith("2"):
+        for name, dev in results.items():
+            if dev is not None:
+                dev["PAWS"] = word_order(run_folder(out, name), arguments.data)
     steps = base["stages"][0]["steps"]
     document = {"recipe": base["name"], "steps": steps, "dev": results}
     (out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
@@ -158,6 +206,14 @@ def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> Non
             task["teacher"]["folder"] = teachers
 
 
+def word_order(run: Path, data: Path) -> Tree:
+    """The accuracy of paraphrase on the rows of PAWS that no recipe trains on."""
+    model = load(run)
+    pairs = read_order_set("paws", data, rows=None)
+    found = measure_order(EncodedTexts(model), "paraphrase", model.tasks["paraphrase"], pairs)
+    return {mode: {"accuracy": result.accuracy.value} for mode, result in found.items()}
+
+
 def edited(base: Tree, edit: Edit) -> Tree:
     tree = copy.deepcopy(base)
     edit(tree)
@@ -166,7 +222,9 @@ def edited(base: Tree, edit: Edit) -> Tree:
 
 def table(results: dict[str, Tree | None]) -> tuple[list[str], list[list[str]]]:
     """The columns and lines of all variants: scores of the full recipe, differences of others."""
-    columns = ["", *(f"{task} {mode}" for task, mode in COLUMNS), "mean"]
+    has_order = any(dev is not None and "PAWS" in dev for dev in results.values())
+    scored = COLUMNS + (ORDER if has_order else [])
+    columns = ["", *(f"{task} {mode}" for task, mode in scored), "mean"]
     whole = metrics(results[WHOLE] or {})
     lines = []
     for name, dev in results.items():
@@ -183,8 +241,9 @@ def table(results: dict[str, Tree | None]) -> tuple[list[str], list[list[str]]]:
 
 def metrics(dev: Tree) -> list[float]:
     """The metric of each column, and the mean over the tasks in their most accurate mode."""
+    scored = COLUMNS + (ORDER if "PAWS" in dev else [])
     columns = [
-        next(iter(dev.get(task, {}).get(mode, {}).values()), math.nan) for task, mode in COLUMNS
+        next(iter(dev.get(task, {}).get(mode, {}).values()), math.nan) for task, mode in scored
     ]
     return [*columns, (columns[0] + columns[1] + columns[3]) / 3]
 

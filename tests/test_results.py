@@ -169,7 +169,10 @@ def test_records_of_the_shipped_model_have_what_page_and_card_show(
     pairs = {"STS12": {"pairs": 1_900, "spearman": {"value": 0.683}}}
     similar = {"without_leaked_pairs": pairs, "average_without_leaked_pairs": 0.8, "average": None}
     moved = {"tasks": {"MR": {"metrics": {"accuracy": {"value": 0.75}}}}, "average": 0.9}
-    suites = {"tasks": {"tasks": tasks}, "sts": similar, "transfer": moved}
+    kinds = {"same words": {"pairs": 4, "right": 0.75}}
+    order = {"accuracy": {"value": 0.8125}, "fooled": 0.25, "kinds": kinds}
+    robust = {"word_order": {"PAWS": {"paraphrase": {"bi": order}}}}
+    suites = {"tasks": {"tasks": tasks}, "sts": similar, "transfer": moved, "robustness": robust}
 
     class Measured:
         def to_json(self) -> dict[str, Any]:
@@ -184,6 +187,7 @@ def test_records_of_the_shipped_model_have_what_page_and_card_show(
     assert "| sentiment | single | accuracy | 0.5000 | 0.4000 to 0.6000 |" in page
     assert "| paraphrase | bi | 0.012 | 0.03 |" in page
     assert "| paraphrase | bi | accuracy | 3 of 9 | 0.5000 | 0.2500 |" in page
+    assert "| PAWS | paraphrase | bi | 0.8125 | 0.250 | same words 0.75 |" in page
     assert "| STS12 | 1,900 | 0.683 | 0.683 |" in page
     assert "averages 0.900 (all-MiniLM-L6-v2:\n0.900)" in page
     write_json(tmp_path / "small.json", document)

@@ -48,7 +48,7 @@ def main() -> None:
     geometry.MAPPED //= 6
     data, rows = arguments.data, arguments.rows
     shipped, encoder = load(), load(ENCODER)
-    shipped.sketch = sketch_of(data)
+    shipped.sketch = shipped.sketch or sketch_of(data)
     ours = evaluate(shipped, data, name="small", rows=rows, compared=[encoder])
     suites = ["sts", "transfer"]
     theirs = evaluate(encoder, data, suites=suites, rows=rows, compared=[shipped])
@@ -103,6 +103,10 @@ def records(
             "columns": ["task", "mode", "error", "target"],
             "rows": calibration_rows(measured["tasks"]["tasks"], targets),
         },
+        "order": {
+            "columns": ["set", "task", "mode", "accuracy", "fooled", "right, by kind of change"],
+            "rows": order_rows(measured["robustness"]["word_order"]),
+        },
         "sts": sts(measured["sts"], peer["sts"]),
         "transfer": transfer(measured["transfer"], peer["transfer"]),
     }
@@ -137,6 +141,17 @@ def checked(paraphrase: dict[str, Any]) -> dict[str, str]:
         said = np.asarray(found["predictions"]).argmax(axis=1)[::CHECKED]
         values[f"checked {mode}"] = f"{np.mean(said == found['labels'][::CHECKED]):.4f}"
     return values
+
+
+def order_rows(sets: dict[str, Any]) -> list[list[str]]:
+    """Accuracy of word order, the share of different pairs taken for the same, and kinds."""
+    return [
+        [name, task, mode, f"{found['accuracy']['value']:.4f}", f"{found['fooled']:.3f}"]
+        + [", ".join(f"{kind} {each['right']:.2f}" for kind, each in found["kinds"].items())]
+        for name, tasks in sets.items()
+        for task, modes in tasks.items()
+        for mode, found in modes.items()
+    ]
 
 
 def calibration_rows(tasks: dict[str, Any], targets: dict[str, float]) -> list[list[str]]:

@@ -22,6 +22,7 @@ from tercet.specs import (
     Spec,
     StageSpec,
     TaskSpec,
+    UnseenSpec,
 )
 from tercet.specs.parts import Part
 
@@ -70,6 +71,10 @@ class Recipe(Spec):
     """Whether the model folder gets a sketch of the training rows, by which `tercet evaluate` knows
     rows that the model has seen. Anyone who has a row can find out whether it was among them.
     Example: `true`."""
+    unseen: UnseenSpec | None = None
+    """Evaluation rows that training rows neither contain nor imply; default: rows of tasks that are
+    like another leave out dev rows of that task, and nothing else is left out. Example: `{ sets =
+    ["STS-B"] }`."""
     evaluation: EvaluationSpec = EvaluationSpec()
     """What is scored on dev during training, and which weights are kept. Example: `{ every = 200
     }`."""
@@ -180,6 +185,8 @@ class Recipe(Spec):
                 f"encoder.name is {self.encoder.name!r}, but `onto` adds tasks to the encoder of "
                 f"{self.onto!r}: leave encoder.name out"
             )
+        if self.unseen is not None:
+            _check_names("unseen.keep", self.unseen.keep, self.tasks)
         shared = self._shared_layers()
         for stage in self.stages:
             where = f"stage `{stage.name}`"

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tercet.data.examples import read_examples
+from tercet.data.folding import fold
 from tercet.data.layouts import LAYOUTS, find_split, has_dev, resolve, split_files
 from tercet.data.readers import column_names
 from tercet.errors import ArgumentError, TercetError
-from tercet.specs import DataSpec
+from tercet.specs import DataSpec, TaskSpec
 
 
 def test_the_course_folder_and_ours_both_work(tmp_path: Path) -> None:
@@ -72,3 +74,33 @@ def test_every_layout_fits_the_real_files(real_data: Path, name: str) -> None:
             names = column_names(path, layout.reading)
             for column in [*layout.texts, *([layout.label] if layout.label else [])]:
                 assert column in names or int(column) <= len(names)
+
+
+FIRST_LINES = [6, 10, 12, 14, 16, 18]
+
+
+def paws(real_data: Path, **block: object) -> TaskSpec:
+    head = {"head": {"kind": "mlp"}, "objective": {"kind": "binary-cross-entropy"}}
+    whole = {"data": {"layout": "paws-split"}, "labels": ["0", "1"], "cross": head, **block}
+    return TaskSpec.model_validate(whole)
+
+
+def test_paws_is_split_by_sentences_the_same_for_every_task(real_data: Path) -> None:
+    task = paws(real_data)
+    train, dev = (read_examples(task, split, real_data) for split in ("train", "dev"))
+    assert (len(train), len(dev)) == (6_000, 2_000)
+    sentences = [{fold(text) for column in part.texts for text in column} for part in (train, dev)]
+    assert not sentences[0] & sentences[1]
+    assert dev.labels is not None
+    assert 0.40 < dev.labels.mean() < 0.48
+    # These rows are fixed: what was trained on before must never be measured.
+    assert (dev.lines[:6].tolist(), dev.lines.sum()) == (FIRST_LINES, 8_054_165)
+    unlabelled = paws(real_data, cross=None, labels=None, bi={"objective": {"kind": "simcse"}})
+    assert read_examples(unlabelled, "dev", real_data).lines.tolist() == dev.lines.tolist()
+
+
+def test_a_layout_that_splits_its_rows_makes_no_pairs(real_data: Path) -> None:
+    teacher = {"folder": "base", "weight": 1.0}
+    data = {"layout": "paws-split", "pairs": {"random": 5}}
+    with pytest.raises(TercetError, match="Layout `paws-split` splits dev rows off"):
+        read_examples(paws(real_data, teacher=teacher, data=data), "train", real_data)

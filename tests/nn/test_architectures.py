@@ -121,3 +121,12 @@ def test_a_pad_id_of_null_is_the_default(tiny_mpnet: Path, tmp_path: Path) -> No
     config = json.loads((tiny_mpnet / "config.json").read_text()) | {"pad_token_id": None}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert read_config(tmp_path).pad_id == 1
+
+
+@pytest.mark.parametrize("name", list(ARCHITECTURES))
+def test_the_first_layers_of_every_architecture_can_be_kept(name: str) -> None:
+    encoder = Encoder(ARCHITECTURES[name].config(**SHAPE | WHOLE.get(name, {}) | {"layers": 2}))
+    shallow = encoder.first(1)
+    assert shallow.config.layers == len(shallow.layers) == 1
+    assert (encoder.config.layers, len(encoder.layers)) == (2, 2)
+    assert Encoder(shallow.config).state_dict().keys() == shallow.state_dict().keys()

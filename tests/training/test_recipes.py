@@ -44,6 +44,8 @@ def data(tmp_path_factory: pytest.TempPathFactory, sample_data: Path) -> Path:
     write_bare(folder / "nli" / "pairs.tsv", pairs)
     write_bare(folder / "nli" / "triples.tsv", triples)
     write_bare(folder / "nli" / "eval" / "snli-dev.tsv", pairs)
+    paws = [(str(i), f"{WORDS[0]} {i}", f"{i} {WORDS[0]}", str(i % 2)) for i in range(ROWS)]
+    write_bare(folder / "paws" / "dev.tsv", paws)
     write_bare(folder / "unlabelled" / "sentences.txt", [(text,) for text in SENTENCES])
     return folder
 
@@ -73,6 +75,10 @@ def shortened(bundle: BundledRecipe, encoder: Path, *, teachers: Path) -> Recipe
     """
     tree: dict[str, Any] = tomllib.loads(bundle.text)
     tree["encoder"] |= {"name": str(encoder), "max_tokens": 24}
+    if "layers" in tree["encoder"]:
+        tree["encoder"]["layers"] = 1
+    if "unseen" in tree:
+        tree["unseen"]["sets"] = ["PAWS"]
     if "widths" in tree["encoder"]:
         tree["encoder"]["widths"] = [8, 16]
     if "depths" in tree["encoder"]:
@@ -82,6 +88,10 @@ def shortened(bundle: BundledRecipe, encoder: Path, *, teachers: Path) -> Recipe
         task["data"]["limit"] = ROWS
         if "pairs" in task["data"]:
             task["data"]["pairs"] = {"random": 4, "nearest": 8, "among": 2}
+        if "negatives" in task["data"]:
+            task["data"]["negatives"] = {"per_pair": 1, "among": 2}
+        # The few sentences of this test have only some words in common.
+        task["data"].pop("overlap", None)
         if (teacher := task.get("teacher")) is not None:
             made = teachers / teacher["recipe"] if "recipe" in teacher else encoder
             teacher["folder"] = str(made)

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.data.changed_pairs import ChangedPairs
 from tercet.data.files import unit_of
+from tercet.data.folding import shared_words
 from tercet.data.labels import (
     NO_LABELS,
     LabelRule,
@@ -89,11 +91,11 @@ class Examples(SplitRows):
 
 def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     """Read all files of a split; bad rows are an error unless the recipe skips them."""
-    if task.data.dev_share is not None:
-        return _read_both(task, data_dir)[split]
     data = resolve(task.data)
+    if data.dev_share is not None:
+        return _read_both(task, data_dir)[split]
     if split == "dev":
-        data = data.model_copy(update={"where": None})
+        data = data.model_copy(update={"where": None, "overlap": None, "changes": None})
     check_columns(task, data, split)
     collected = _Collected(
         data,
@@ -110,10 +112,17 @@ def _read_both(task: TaskSpec, data_dir: Path) -> dict[Split, Examples]:
     data = resolve(task.data)
     assert data.dev_share is not None
     check_columns(task, data, "dev")
+    if data.sentences or data.pairs is not None or data.changes is not None:
+        raise TercetError(
+            f"Layout `{data.layout}` splits dev rows off its training rows: `sentences`, `pairs` "
+            "and `changes` need `dev` in files of its own."
+        )
     collected = _Collected(data, LabelRule.of_task(task), labelled=has_labels(task))
     whole = _read(collected, find_split(data, "train", data_dir))
     groups = collected.groups if data.group is not None else None
-    chosen = choose_dev(whole.texts, whole.labels, share=data.dev_share, groups=groups)
+    # A layout's split must be the same for tasks that read no labels.
+    strata = None if task.data.dev_share is None else whole.labels
+    chosen = choose_dev(whole.texts, strata, share=data.dev_share, groups=groups)
     train = whole.take(np.setdiff1d(np.arange(len(whole)), chosen.rows))
     if not task.learns_labels:
         train = replace(train, labels=None)
@@ -157,7 +166,7 @@ def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, S
 
     @cache
     def read(name: str, split: Split) -> Examples:
-        if tasks[name].data.dev_share is not None:
+        if resolve(tasks[name].data).dev_share is not None:
             return both(name)[split]
         return read_examples(tasks[name], split, data_dir)
 
@@ -184,7 +193,7 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
         raise TercetError(f"`data.sentences` splits one text column, not {texts}.")
-    if is_apart(data, split):
+    if is_apart(data, split) or (split == "train" and data.changes is not None):
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
@@ -213,9 +222,13 @@ class _Collected:
     counts: list[int] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
     rows: int = 0
+    changed: ChangedPairs | None = None
 
     def __post_init__(self) -> None:
         columns = 1 if self.apart else len(self.data.texts or ())
+        if self.data.changes is not None:
+            self.changed = ChangedPairs(self.data.changes)
+            columns = 2
         self.texts = tuple([] for _ in range(columns))
 
     @property
@@ -235,6 +248,8 @@ class _Collected:
                 # A row may have none of the labels.
                 needed = needed._replace(values=(*needed.values[:-1], NO_LABELS))
             bad = find_fault(needed, columns, path=path, label=self.label is not None)
+            if bad is None and not self._overlaps(row):
+                continue
             bad = bad or self._take_label(needed, path)
             if bad is not None:
                 self.bad.append(bad)
@@ -251,9 +266,16 @@ class _Collected:
         """The rows that a row of the file becomes."""
         if self.cut:
             return [[sentence] for sentence in cut_sentences(row.values[0] or "")]
+        texts = row.values[: len(self.data.texts or ())]
         if self.apart:
-            return [[text] for text in row.values[: len(self.data.texts or ())]]
+            return [[text] for text in texts]
+        if self.changed is not None:
+            return [pair for text in texts for pair in self.changed.of(text or "")]
         return [row.values]
+
+    def _overlaps(self, row: FileRow) -> bool:
+        least = self.data.overlap
+        return least is None or shared_words(row.values[0] or "", row.values[1] or "") >= least
 
     def _take_label(self, row: FileRow, path: Path) -> BadRow | None:
         if self.label is None:
@@ -272,7 +294,7 @@ class _Collected:
         return None
 
     def finish(self, files: Sequence[Path]) -> Examples:
-        return Examples(
+        found = Examples(
             texts=self.texts,
             labels=self.rule.collect(self.labels) if self.labelled else None,
             lines=np.asarray(self.lines, np.int64),
@@ -281,12 +303,19 @@ class _Collected:
             skipped=self.bad,
             remark=self._remark(),
         )
+        return found if self.changed is None else found.take(self.changed.choose())
 
     def _remark(self) -> str:
-        where = self.data.where
-        if where is None:
-            return ""
-        return f"Only rows whose column `{where.column}` matches {' or '.join(where.matches)}."
+        where, least = self.data.where, self.data.overlap
+        remarks = []
+        if where is not None:
+            matches = " or ".join(where.matches)
+            remarks.append(f"Only rows whose column `{where.column}` matches {matches}.")
+        if least is not None:
+            remarks.append(f"Only pairs that have {least:.0%} of their words in common.")
+        if self.changed is not None:
+            remarks.append(self.changed.describe())
+        return " ".join(remarks)
 
 
 def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:

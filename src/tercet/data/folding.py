@@ -16,3 +16,9 @@ def fold(text: str) -> str:
     if "rb-" in lower:  # so trees write brackets
         lower = lower.replace("-lrb-", " ").replace("-rrb-", " ")
     return _OTHERS.sub("", lower) or lower.strip()
+
+
+def shared_words(first: str, second: str) -> float:
+    """The share of common words among all words of two texts, without case."""
+    left, right = (set(text.lower().split()) for text in (first, second))
+    return len(left & right) / max(1, len(left | right))

@@ -74,7 +74,8 @@ def _shown(names: Sequence[str], path: Path) -> list[str]:
 def _layout_of(path: Path) -> Layout | None:
     """The layout of a headerless file, by the names of file and folder."""
     for layout in LAYOUTS.values():
-        named = bare_name(path) in (*layout.train, *layout.dev)
+        dev = () if isinstance(layout.dev, float) else layout.dev
+        named = bare_name(path) in (*layout.train, *dev)
         inside = path.resolve().parent.as_posix().endswith(f"/{layout.folder}")
         if named and inside and layout.reading.header is False:
             return layout

@@ -20,11 +20,14 @@ BARE = Reading(delimiter="tab", quoting=False, header=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Files are searched in the data folder, then in its subfolder `folder`."""
+    """Files are searched in the data folder, then in its subfolder `folder`.
+
+    dev: files, or the share of the training rows that is split off, the same rows for every task
+    """
 
     folder: str
     train: tuple[str, ...] = ()
-    dev: tuple[str, ...] = ()
+    dev: tuple[str, ...] | float = ()
     texts: tuple[Column, ...]
     label: Column | None = None
     reading: Reading = OPEN
@@ -65,6 +68,10 @@ LAYOUTS = {
     "mnli-dev-mismatched": _nli_dev("mnli-dev-mismatched-tokenised.tsv"),
     "hans": _nli_dev("hans.tsv"),
     "paws": Layout(folder="paws", dev=("dev.tsv",), texts=(2, 3), label=4, reading=BARE),
+    # Rows that may train word order, and rows that then measure it; no sentence is in both.
+    "paws-split": Layout(
+        folder="paws", train=("dev.tsv",), dev=0.25, texts=(2, 3), label=4, reading=BARE
+    ),
     "sentences": Layout(folder="unlabelled", train=("sentences.txt",), texts=(1,)),
 }
 
@@ -82,10 +89,11 @@ def resolve(data: DataSpec) -> DataSpec:
     if data.layout is None:
         return data
     layout = find_layout(data.layout)
+    dev = layout.dev if isinstance(layout.dev, float) else list(layout.dev)
     return data.model_copy(
         update={
             "train": data.train or list(layout.train),
-            "dev": data.dev or list(layout.dev),
+            "dev": data.dev or dev,
             "texts": data.texts or list(layout.texts),
             "label": layout.label if data.label is None else data.label,
             "delimiter": data.delimiter or layout.reading.delimiter,

@@ -24,6 +24,7 @@ from tercet.data.examples import (
     read_examples,
 )
 from tercet.data.files import suffix_of, unit_of
+from tercet.data.labels import Labels
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.errors import TercetError
 from tercet.files import cache_folder, sha256_of
@@ -68,6 +69,18 @@ class TaskTable(SplitRows):
             labels=None if self.labels is None else self.labels[rows],
             lines=self.lines[rows],
             sources=self.sources[rows],
+        )
+
+    def joined(
+        self, first: NDArray[np.int64], second: NDArray[np.int64], labels: Labels
+    ) -> TaskTable:
+        """Pairs of the first column's texts at `first` [m] and the second's at `second` [m]."""
+        return replace(
+            self,
+            columns=(self.columns[0].take(first), self.columns[1].take(second)),
+            labels=labels,
+            lines=self.lines[first],
+            sources=self.sources[first],
         )
 
     def paired(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> TaskTable:
@@ -174,7 +187,9 @@ def _key(
         "tokenizer": tokenizer.fingerprint,
         "limit": limit,
         "long": long,
-        "data": data.model_dump(mode="json", exclude={"layout", "train", "dev", "pairs"}),
+        "data": data.model_dump(
+            mode="json", exclude={"layout", "train", "dev", "pairs", "negatives"}
+        ),
         # A share makes two tables of the same files, in which other rows are labelled.
         "split": None if data.dev_share is None else [split, data.dev_share, has_labels(task)],
         "labels": task.labels,

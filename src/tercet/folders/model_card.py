@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from tercet.data.layouts import has_dev, split_files
+from tercet.data.layouts import has_dev, resolve, split_files
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.recipe import TaskName, check_like
 from tercet.specs import Count, Long, Mode, Pooling, Scaling, Spec, TaskSpec, tasks_at_depth
@@ -328,8 +328,9 @@ def _source(task: TaskSpec) -> str:
     train = split_files(data, "train")
     # A task that trains the heads of another is not measured itself.
     dev = _listed(split_files(data, "dev")) if task.like is None and has_dev(data) else ""
-    if data.dev_share is not None:
-        dev = f"{data.dev_share:.0%} of these rows" if dev else ""
+    share = resolve(data).dev_share
+    if share is not None:
+        dev = f"{share:.0%} of these rows" if dev else ""
     named = [f"layout {data.layout}"] if data.layout else []
     named += [f"trained on {_listed(train)}"] if train else []
     named += [f"measured on {dev}"] if dev else []

@@ -60,10 +60,6 @@ class Encoder(nn.Module):
         finally:
             self._replaced = None
 
-    @property
-    def device(self) -> torch.device:
-        return self.embeddings.words.weight.device
-
     def first(self, layers: int) -> Encoder:
         """The encoder without its later layers; what both have is the same memory."""
         shallow = copy(self)
@@ -71,6 +67,10 @@ class Encoder(nn.Module):
         shallow.config = self.config.with_layers(layers)
         shallow.layers = self.layers[:layers]
         return shallow
+
+    @property
+    def device(self) -> torch.device:
+        return self.embeddings.words.weight.device
 
     def forward(self, tokens: DeviceTokens, side: SideWeights | None = None) -> Tensor:
         """tokens -> hidden states [total, width], in the order of the tokens.

@@ -12,15 +12,15 @@ from tercet.model import Model, PairMode
 from tercet.search.hits import Hit
 from tercet.specs import Floats, TaskSpec
 
-TO_ORDER = ("similarity", "paraphrase")
-"""The tasks that can order hits, the preferred one first: a grade orders better than a
-probability, which is high for all good candidates."""
+TO_ORDER = ("ranking", "similarity", "paraphrase")
+"""The tasks that can order hits, the preferred one first: what was trained for it; then a grade,
+which orders better than a probability, which is high for all good candidates."""
 TO_DECIDE = ("paraphrase", "similarity")
 """The tasks that can tell which pairs mean the same: a probability decides better."""
 SAME = 0.5
 """Pairs that score at least this mean the same."""
 CANNOT_RERANK = (
-    "This model cannot rerank: neither its task `paraphrase` nor `similarity` has a mode `cross`; "
+    "This model cannot rerank: none of its tasks ranking, similarity, paraphrase has mode `cross`; "
     "train one with it, or search without rerank."
 )
 

@@ -18,7 +18,16 @@ from tercet.specs.base import (
     Share,
     Spec,
 )
-from tercet.specs.data import DataSpec, EncoderSpec, PairsSpec, SubsetSpec, WhereSpec
+from tercet.specs.data import (
+    ChangeRule,
+    ChangesSpec,
+    DataSpec,
+    EncoderSpec,
+    NegativesSpec,
+    PairsSpec,
+    SubsetSpec,
+    WhereSpec,
+)
 from tercet.specs.depths import DepthsSpec
 from tercet.specs.heads import (
     HEADS,
@@ -66,3 +75,4 @@ from tercet.specs.tasks import (
     tasks_by_depth,
 )
 from tercet.specs.teacher import TeacherSpec
+from tercet.specs.unseen import PairSet, UnseenSpec

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from tercet.specs.base import ONE_OR_MORE, Column, Count, Delimiter, Long, Pooling, Share, Spec
 from tercet.specs.depths import Depths
+
+ChangeRule = Literal["words", "roles", "names", "numbers", "negation", "conjuncts"]
 
 
 class EncoderSpec(Spec):
@@ -20,6 +22,8 @@ class EncoderSpec(Spec):
     max_tokens: Annotated[int, Field(ge=4)] = 128
     """The most tokens that are read at once; a finished model's own is its default. Example:
     `256`."""
+    layers: Count | None = None
+    """How many of its layers are used, from the first on; default: all. Example: `6`."""
     long: Long = "truncate"
     """Longer sentences and joined pairs are truncated, or read in windows that overlap and are
     averaged; training itself reads the first `max_tokens` of them. A finished model's own is its
@@ -97,6 +101,34 @@ class PairsSpec(Spec):
         return self
 
 
+class NegativesSpec(Spec):
+    """Pairs for learning to rank: the first text of a pair of class 1 with one of the second texts
+    nearest to it, by the encoder before training, that no known duplicates connect with it. They
+    have class 0."""
+
+    per_pair: Count = 2
+    """How many are added for each training pair of class 1. Example: `3`."""
+    among: Count = 20
+    """How many of the nearest second texts they are drawn from. Example: `50`."""
+    seed: Annotated[int, Field(ge=0)] = 11711
+    """Separate, so that runs with other seeds have the same pairs. Example: `7`."""
+
+
+class ChangesSpec(Spec):
+    """Pairs of a sentence and itself changed by rule, for a teacher to label."""
+
+    pairs: Count
+    """Number of pairs, as many of each rule as there can be. Example: `20000`."""
+    rules: list[ChangeRule] = Field(
+        default_factory=lambda: list(get_args(ChangeRule)), min_length=1
+    )
+    """Two words swapped, two names or sides of a relation swapped, another name, another number,
+    `not` put in or taken out, the parts of an `and` swapped, which keeps the meaning; default:
+    all. Example: `["words", "roles"]`."""
+    seed: Annotated[int, Field(ge=0)] = 11711
+    """Separate, so that runs with other seeds have the same pairs. Example: `7`."""
+
+
 def _files_or_share(value: Any) -> Any:
     if isinstance(value, int | float) and not 0.0 < value < 1.0:
         raise ValueError(
@@ -142,6 +174,9 @@ class DataSpec(Spec):
     where: WhereSpec | None = None
     """Read only rows whose value in a column matches, of training files; default: all. Example: `{
     column = "lang", matches = "en" }`."""
+    overlap: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Read only training pairs that have at least this share of their words in common; default:
+    all. Example: `0.8`."""
     limit: Count | None = None
     """Read only the first rows of each file, for trials. Example: `1000`."""
     sentences: bool = False
@@ -149,6 +184,11 @@ class DataSpec(Spec):
     pairs: PairsSpec | None = None
     """Make pairs of the training sentences of all text columns, for a teacher to label. Example: `{
     nearest = 20000 }`."""
+    changes: ChangesSpec | None = None
+    """Make pairs of each training sentence of all text columns and itself changed by rule. Example:
+    `{ pairs = 20000 }`."""
+    negatives: NegativesSpec | None = None
+    """Add near pairs of class 0 to the training pairs, for ranking. Example: `{ per_pair = 2 }`."""
 
     @property
     def dev_share(self) -> float | None:
@@ -161,8 +201,11 @@ class DataSpec(Spec):
             raise ValueError("needs a `layout`, or `train` or `dev` files")
         if self.dev_share is not None and self.layout is None and not self.train:
             raise ValueError("`dev` is a share of the training rows, and `train` names no files")
-        if self.dev_share is not None and (self.sentences or self.pairs is not None):
-            raise ValueError("`sentences` and `pairs` need `dev` in files of its own, not a share")
+        makers = [key for key in ("sentences", "pairs", "changes") if getattr(self, key)]
+        if self.dev_share is not None and makers:
+            raise ValueError(f"`{makers[0]}` needs `dev` in files of its own, not a share")
+        if len(makers) > 1:
+            raise ValueError(f"has `{makers[0]}` or `{makers[1]}`, not both")
         if self.group is not None and self.dev_share is None:
             raise ValueError("`group` keeps rows together where `dev` is a share, such as 0.15")
         if self.layout is None and self.texts is None:

@@ -407,13 +407,27 @@ def _check_decisions(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
         )
 
 
+def _check_negatives(task: TaskSpec) -> None:
+    if task.data.negatives is None:
+        return
+    if not task.learns_labels or task.labels is None or len(task.labels) != 2 or task.multi_label:
+        raise ValueError("`data.negatives` are of class 0 of two: they need a task with two labels")
+    if task.held_out > 0.0 or task.data.pairs is not None or "single" in task.modes:
+        raise ValueError("`data.negatives` need pairs from files, without `held_out` or `pairs`")
+
+
 def _check_sources(task: TaskSpec) -> None:
     """A task needs something to learn from: labels, a teacher, or both."""
     taught = task.predicts or any(spec.objective.needs_teacher for spec in task.modes.values())
     if task.teacher is not None and not taught:
         raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
-    if task.data.pairs is not None and (task.learns_labels or task.teacher is None):
-        raise ValueError("`data.pairs` have no labels: they need a `teacher` with `weight = 1`")
+    for key in ("pairs", "changes"):
+        made = getattr(task.data, key) is not None
+        if made and (task.learns_labels or task.teacher is None):
+            raise ValueError(
+                f"`data.{key}` have no labels: they need a `teacher` with `weight = 1`"
+            )
+    _check_negatives(task)
     if task.data.sentences and task.learns_labels:
         raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
     if task.learns_labels:

@@ -94,8 +94,9 @@ def _check_added(recipe: Recipe, info: ModelInfo, own: Mapping[str, Any]) -> Non
                 f"`encoder.{key}` is {getattr(spec, key)!r}, but the model of `onto` has "
                 f"{value!r}, which stays: leave `encoder.{key}` out."
             )
-    if spec.widths is not None:
-        raise TercetError("`encoder.widths` cannot change with `onto`: leave it out.")
+    for key in ("widths", "layers"):
+        if getattr(spec, key) is not None:
+            raise TercetError(f"`encoder.{key}` cannot change with `onto`: leave it out.")
     depths = info.depths or {}
     if spec.depths is not None and spec.depths.layers != [*depths]:
         has = f"answers after {', '.join(map(str, depths))}" if depths else "has one depth"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tercet.folders.model_card import side_cost
 from tercet.infer.engine import Engine
 from tercet.model import find_folder
 from tercet.network.network import Network
+from tercet.nn.encoder import Encoder
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe
@@ -48,6 +49,7 @@ class Prepared:
         process only
     finished: the model that the recipe's tasks are added to, if any
     sketch: of the rows that train, where the recipe records them; on the main process only
+    left_out: how many rows of each task were left out so that others stay unseen, by the reason
     """
 
     recipe: Recipe
@@ -60,6 +62,7 @@ class Prepared:
     digests: Mapping[str, str]
     finished: Finished | None = None
     sketch: Sketch | None = None
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def losses(self, world: World) -> Losses:
         recipe = self.recipe
@@ -103,8 +106,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     read = read_once(recipe.tasks, data)
     load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
     with world.all_or_none():
-        network, tokenizer, finished = _build(recipe)
-        name = f"{recipe.encoder.name} {_identify(recipe, network)}"
+        network, tokenizer, finished, name = _build(recipe)
         network.to(world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
             listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
@@ -125,7 +127,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
                 digests |= {f"{task} {split}": t.digest() for task, t in read_tables.items()}
     bf16 = world.device.type == "cuda"
     engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
-    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener)
+    rows = TrainingRows(recipe, read=read, engine=engine, listener=listener, data=data)
     targets: dict[str, Targets] = {}
     # The other processes find in the cache what the main process has made.
     for is_main in (True, False):
@@ -134,24 +136,40 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
                 tables, targets = rows.choose(tables)
     sketch = rows.record() if recipe.record_rows and world.is_main else None
     return Prepared(
-        recipe, network, tokenizer, tables, targets, dev, name, digests, finished, sketch
+        recipe,
+        network,
+        tokenizer,
+        tables,
+        targets,
+        dev,
+        name,
+        digests,
+        finished,
+        sketch,
+        rows.left_out,
     )
 
 
-def _identify(recipe: Recipe, network: Network) -> str:
-    """The fingerprint of the encoder's weights, which must be those of its name."""
-    identity = fingerprint(network.encoder)
+def _identify(recipe: Recipe, encoder: Encoder) -> str:
+    """The encoder's name and the fingerprint of its weights, which must be those of the name."""
+    identity = fingerprint(encoder)
     weights.check_known(recipe.encoder.name, fingerprint=identity)
-    return identity
+    return f"{recipe.encoder.name} {identity}"
 
 
-def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
-    """The network and its tokenizer, and the model that the recipe's tasks are added to."""
+def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
+    """The network and its tokenizer, the model that the recipe's tasks are added to, and the name
+    and fingerprint of the encoder."""
     if recipe.onto is not None:
-        return build_onto(recipe)
+        network, tokenizer, finished = build_onto(recipe)
+        return network, tokenizer, finished, _identify(recipe, network.encoder)
     spec = recipe.encoder
     folder, _ = find_folder(spec.name)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
+    name = _identify(recipe, encoder)
+    if spec.layers is not None:
+        encoder = _first_layers(encoder, spec.layers, name=spec.name)
+        name = f"{name}, first {spec.layers} layers"
     tokenizer = Tokenizer.load(folder)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     if spec.max_tokens > encoder.config.max_tokens:
@@ -176,7 +194,15 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None]:
     torch.manual_seed(recipe.seed)
     depths = tasks_by_depth(spec.depths, recipe.tasks, full=encoder.config.layers)
     network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks, depths=depths)
-    return network, tokenizer, None
+    return network, tokenizer, None, name
+
+
+def _first_layers(encoder: Encoder, count: int, *, name: str) -> Encoder:
+    if count > encoder.config.layers:
+        raise TercetError(
+            f"`encoder.layers` is {count}, but {name} has only {encoder.config.layers} layers."
+        )
+    return encoder.first(count)
 
 
 def lesser_widths(spec: EncoderSpec, network: Network) -> list[int] | None:

@@ -280,6 +280,7 @@ class Run:
             "dev": metrics,
             **_dev_by_depth(info),
             "rows": {name: len(table) for name, table in prepared.dev.items()},
+            **({"left_out": prepared.left_out} if prepared.left_out else {}),
             "made_with": describe_environment(self.world.device, weights=prepared.weights),
         }
         self.folder.finish(summary, kept_steps=position.kept_steps)

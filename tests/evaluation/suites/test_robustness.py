@@ -7,24 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tercet.data.changes import PERTURBATIONS
+from tercet.data.changes.negation import negation
+from tercet.data.changes.numbers import numbers
+from tercet.data.changes.typing_errors import casing, typos
+from tercet.data.examples import read_examples
 from tercet.errors import TercetError
 from tercet.evaluation.encoded_texts import EncodedTexts
 from tercet.evaluation.presentation import spread
 from tercet.evaluation.suites.robustness import PERTURBED, Robustness
-from tercet.evaluation.suites.robustness.perturb import (
-    PERTURBATIONS,
-    casing,
-    negation,
-    numbers,
-    typos,
-)
 from tercet.evaluation.suites.robustness.word_order import (
+    KindResult,
     OrderPairs,
+    change_sentences,
     measure_order,
     overlaps,
     predicts_same,
     read_order_set,
 )
+from tercet.specs import DataSpec
 
 
 @given(text=st.text(max_size=60), seed=st.integers(0, 5))
@@ -84,6 +85,7 @@ def test_word_order_worked_by_hand(headed, monkeypatch: pytest.MonkeyPatch) -> N
         second=["c b a", "c a b", "a b", "x y"],
         same=np.array([False, True, False, True]),
         heuristics=["one", "one", "two", "two"],
+        kinds=["swapped", "swapped", "shorter", "equal"],
     )
     assert overlaps(pairs.first, pairs.second).tolist() == [1.0, 1.0, 0.5, 1.0]
     said = np.array([0.9, 0.8, 0.1, 0.2])
@@ -94,6 +96,12 @@ def test_word_order_worked_by_hand(headed, monkeypatch: pytest.MonkeyPatch) -> N
     assert result.accuracy.value == 0.5
     assert (result.fooled, result.high_overlap, result.fooled_high_overlap) == (0.5, 1, 1.0)
     assert result.heuristics == {"one": 1.0, "two": 0.0}
+    # Of the two swapped pairs one is the same: both are said to be.
+    assert result.kinds == {
+        "swapped": KindResult(2, 0.5),
+        "shorter": KindResult(1, 1.0),
+        "equal": KindResult(1, 0.0),
+    }
 
 
 def test_grades_say_the_same_from_four_of_five_on(headed) -> None:
@@ -106,9 +114,17 @@ def test_every_head_is_measured_by_every_rule(headed, suite_data: Path, run) -> 
     result = run(Robustness(), encoded, suite_data)
     assert result.missing == []
     heads = {"paraphrase": {"cross", "bi"}, "similarity": {"cross"}}
-    for tasks in (result.word_order["HANS"], result.word_order["PAWS"]):
+    assert list(result.word_order) == ["HANS", "PAWS", "changed sentences"]
+    for tasks in result.word_order.values():
         assert {task: set(modes) for task, modes in tasks.items()} == heads
     assert set(result.word_order["HANS"]["paraphrase"]["bi"].heuristics) == {"subsequence", "other"}
+    changed = result.word_order["changed sentences"]["similarity"]["cross"]
+    assert changed.pairs == sum(kind.pairs for kind in changed.kinds.values())
+    captions = [table.caption for table in result.tables()]
+    assert any(
+        caption.startswith("Right predictions of changed sentences, by kind")
+        for caption in captions
+    )
     assert {task: set(modes) for task, modes in result.changes.items()} == {
         "sentiment": {"single"},
         **heads,
@@ -152,4 +168,28 @@ def test_rows_are_spread_over_all(real_data: Path) -> None:
     assert set(hans.heuristics) == {"lexical_overlap", "subsequence", "constituent"}
     few = read_order_set("hans", real_data, rows=60)
     assert set(few.heuristics) == set(hans.heuristics)
-    assert len(read_order_set("paws", real_data, rows=None).first) == 8_000
+
+
+def test_only_rows_of_paws_that_no_recipe_trains_on_are_measured(headed, real_data: Path) -> None:
+    pairs = read_order_set("paws", real_data, rows=None)
+    assert len(pairs.first) == 2_000
+    task = headed.tasks["paraphrase"]
+    split = task.model_copy(update={"data": DataSpec(layout="paws-split")})
+    dev = read_examples(split, "dev", real_data)
+    assert (pairs.first, pairs.second) == dev.texts
+    assert pairs.same.tolist() == (dev.labels == 1).tolist()
+    assert {kind: pairs.kinds.count(kind) > 50 for kind in pairs.kinds} == {
+        "same words": True,
+        "other words": True,
+    }
+
+
+def test_changed_sentences_are_different_unless_their_rule_keeps_the_meaning() -> None:
+    texts = ["Flights from Paris to Rome", "All of cats and dogs.", "It is 3 miles", "So what"]
+    pairs = change_sentences([*texts, *texts], rows=None)
+    found = dict(zip(pairs.kinds, zip(pairs.second, pairs.same.tolist(), strict=True), strict=True))
+    assert found["roles"] == ("Flights from Rome to Paris", False)
+    assert found["conjuncts"] == ("All of dogs and cats.", True)
+    assert found["negation"] == ("It is not 3 miles", False)
+    assert len(pairs.first) == len(set(zip(pairs.first, pairs.kinds, strict=True)))
+    assert set(change_sentences(texts, rows=1).kinds) == set(pairs.kinds)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.data.changes import PERTURBATIONS
+from tercet.data.changes.record import Change
 from tercet.data.examples import Examples, read_examples
 from tercet.data.layouts import has_dev
 from tercet.evaluation import presentation as show
@@ -17,10 +19,11 @@ from tercet.evaluation.encoded_texts import EncodedTexts
 from tercet.evaluation.metrics import Estimate, predicted_classes
 from tercet.evaluation.scoring import measured, metrics_of
 from tercet.evaluation.suite import Context, Missing, Suite, SuiteResult, note_missing
-from tercet.evaluation.suites.robustness.perturb import PERTURBATIONS, Perturbation
 from tercet.evaluation.suites.robustness.word_order import (
     ORDER_SETS,
+    KindResult,
     OrderResult,
+    change_sentences,
     compares_pairs,
     measure_order,
     read_order_set,
@@ -39,6 +42,8 @@ HEURISTICS = {
     "constituent": "A whole phrase",
 }
 """What the names of HANS's heuristics mean."""
+CHANGED = "changed sentences"
+"""The set of pairs that are made by rule of a task's own dev sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,8 @@ class RobustnessResult(SuiteResult):
         }
 
     def tables(self) -> list[show.Table]:
-        tables = [self._order_table(), self._heuristics_table(), self._changes_table()]
+        order = [self._order_table(), self._heuristics_table(), *self._kinds_tables()]
+        tables = [*order, self._changes_table()]
         return [table for table in (*tables, self._examples_table()) if table.rows]
 
     def findings(self) -> dict[str, str]:
@@ -202,6 +208,20 @@ class RobustnessResult(SuiteResult):
             ],
         )
 
+    def _kinds_tables(self) -> Iterator[show.Table]:
+        """The share of right predictions by kind of change, a table for each set that has kinds."""
+        for name in self.word_order:
+            results = [each for each in self._order_results() if each[0] == name and each[3].kinds]
+            kinds = list(dict.fromkeys(kind for *_, found in results for kind in found.kinds))
+            yield show.Table(
+                caption=f"Right predictions of {name}, by kind of change (number of pairs)",
+                columns=["Task", "Mode", *kinds],
+                rows=[
+                    [*map(show.Cell, each), *(_right(found.kinds.get(kind)) for kind in kinds)]
+                    for _, *each, found in results
+                ],
+            )
+
     def _changes_table(self) -> show.Table:
         numeric = ["Before", "After", "Moved", "Rows"]
         rows = []
@@ -251,9 +271,10 @@ class RobustnessResult(SuiteResult):
 class Robustness(Suite):
     name = "robustness"
     title = "Robustness"
-    description = "word order (HANS, PAWS), typing errors, casing, negation, numbers"
+    description = "word order (HANS, PAWS), changes by rule: words, names, negation, typing errors"
     intro = (
-        "Pairs of the same words in another order, and dev sentences changed by rule. Where a rule "
+        "Pairs of the same words in another order, rows of PAWS that no recipe trains on, pairs of "
+        "a dev sentence and itself changed by rule, and changed dev rows. Where a rule "
         "keeps the meaning, predictions should not change. Where it changes the meaning, a pair "
         "that meant the same no longer does, and a pair that did not still does not."
     )
@@ -272,6 +293,13 @@ class Robustness(Suite):
                     task: measure_order(context.texts, task, spec, pairs)
                     for task, spec in comparing.items()
                 }
+        scored = {name: spec for name, spec in comparing.items() if has_dev(spec.data)}
+        for task, spec in scored.items():
+            with note_missing(missing, self.name, f"{CHANGED} of {task}"):
+                texts = read_examples(spec, "dev", context.data).texts[0]
+                pairs = change_sentences(texts, rows=context.rows)
+                found = measure_order(context.texts, task, spec, pairs)
+                word_order.setdefault(CHANGED, {})[task] = found
         changes: dict[str, dict[Mode, dict[str, ChangeResult]]] = {}
         for task, spec in tasks.items():
             if not has_dev(spec.data):
@@ -314,7 +342,7 @@ def _together(changes: Sequence[_Rows]) -> list[list[str]]:
     return [[text for part in column for text in part] for column in zip(*parts, strict=True)]
 
 
-def _change(examples: Examples, chosen: NDArray[np.int64], rule: Perturbation) -> _Rows:
+def _change(examples: Examples, chosen: NDArray[np.int64], rule: Change) -> _Rows:
     """The chosen rows that a rule changes; it changes the last text of each."""
     assert examples.labels is not None
     columns = examples.texts[:2]
@@ -329,7 +357,7 @@ def _change(examples: Examples, chosen: NDArray[np.int64], rule: Perturbation) -
 
 
 def _measure_change(
-    encoded: EncodedTexts, task: str, mode: Mode, spec: TaskSpec, rule: Perturbation, rows: _Rows
+    encoded: EncodedTexts, task: str, mode: Mode, spec: TaskSpec, rule: Change, rows: _Rows
 ) -> ChangeResult:
     outputs = [encoded.outputs(task, mode, columns) for columns in (rows.texts, rows.changed)]
     predictions = [encoded.model.engine.predict(task, mode, each) for each in outputs]
@@ -379,6 +407,13 @@ def _distances(spec: TaskSpec, before: Floats, after: Floats) -> NDArray[np.floa
     moves = np.abs(class_probabilities(after) - class_probabilities(before))
     total: NDArray[np.float64] = moves.sum(axis=1)
     return total
+
+
+def _right(kind: KindResult | None) -> show.Cell:
+    if kind is None or kind.right is None:
+        return show.Cell("")
+    text = f"{kind.right:.0%} ({kind.pairs:,})"
+    return show.Cell(text, kind.right, full=show.decimal(kind.right, 4))
 
 
 def _row(columns: Sequence[Sequence[str]], place: int) -> tuple[str, ...]:
