@@ -267,7 +267,8 @@ def main() -> None:
     page = arguments.page.resolve()
     # What bash starts finds the commands of this environment, and results are as on a terminal.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    os.environ |= {"TERM": "dumb", "COLUMNS": "100"}
+    # Without LINES, COLUMNS is not read where TERM is dumb.
+    os.environ |= {"TERM": "dumb", "COLUMNS": "100", "LINES": "50"}
     for name in [
         name for name in os.environ if name.startswith("TERCET_") and name != "TERCET_CACHE"
     ]:

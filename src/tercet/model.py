@@ -138,7 +138,10 @@ class Model:
         return [*(self.info.widths or []), self.width]
 
     def check_width(self, width: int | None) -> None:
-        """Raise unless vectors can be cut to a width; None is the full one."""
+        """Raise unless vectors can be cut to a width; None is the full one.
+
+        >>> model.check_width(model.width)
+        """
         if width is not None and width not in self.widths:
             can = ", ".join(map(str, self.widths))
             raise ArgumentError(
@@ -154,7 +157,11 @@ class Model:
         return [*self._network.lesser_depths, self._network.encoder.config.layers]
 
     def at(self, layers: int) -> Model:
-        """The model of one of its `depths` alone, which shares its weights with this one."""
+        """The model of one of its `depths` alone, which shares its weights with this one.
+
+        >>> model.at(model.depths[-1])
+        Model(encoder='all-minilm-l6-v2', width=384, tasks=sentiment, paraphrase, similarity)
+        """
         if layers not in self.depths:
             raise untrained_depth(Path(self.source), layers, self.depths)
         network = self.network
@@ -403,6 +410,9 @@ class Model:
 
         Texts that are truncated are read no further than needed, and their lengths before the cut
         are lower bounds.
+
+        >>> [len(pieces) for pieces in model.piece_steps(["A quiet film.", "Dull."])]
+        [2]
         """
         tokenizer = self.tokenizer
         read = tokenizer.whole_steps if self.info.long == "windows" else tokenizer.first_steps

@@ -151,7 +151,7 @@ def test_rerank_orders_by_both_modes(built: Index, model: Model) -> None:
 
 def test_rerank_needs_a_cross_mode(built: Index, plain_model: Model, tmp_path: Path) -> None:
     index = Index.open(tmp_path / "index", plain_model)
-    with pytest.raises(TercetError, match="has a mode `cross`"):
+    with pytest.raises(TercetError, match="has mode `cross`"):
         index.search("film", rerank=5)
 
 

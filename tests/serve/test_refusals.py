@@ -168,7 +168,7 @@ def test_a_panic_is_a_counted_server_error(serve: Any, monkeypatch: pytest.Monke
 
     server = serve()
     with monkeypatch.context() as patch:
-        patch.setattr(Model, "pieces", fail)
+        patch.setattr(Model, "piece_steps", fail)
         assert server.post("/sentiment", {"texts": "a"}).status_code == 500
     assert server.post("/sentiment", {"texts": "a"}).status_code == 200
     counted = 'tercet_requests_total{route="/sentiment",status="500"} 1.0'

@@ -76,13 +76,13 @@ def test_reranking_equals_the_library(searching: Any, index: Index) -> None:
 def test_reranking_tokenises_a_query_once(searching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it is and however many rows it is compared with."""
     seen: list[str] = []
-    pieces = Model.pieces
+    piece_steps = Model.piece_steps
 
-    def spy(model: Model, texts: Any, **options: Any) -> Any:
+    def spy(model: Model, texts: Any) -> Any:
         seen.extend(texts)
-        return pieces(model, texts, **options)
+        return piece_steps(model, texts)
 
-    monkeypatch.setattr(Model, "pieces", spy)
+    monkeypatch.setattr(Model, "piece_steps", spy)
     assert searching.post("/search", {"query": "x" * 5000, "rerank": 3}).status_code == 200
     assert seen.count("x" * 5000) == 1
 

@@ -18,7 +18,7 @@ from tercet.errors import TercetError
 from tercet.evaluation.encoded_texts import EncodedTexts
 from tercet.folders.model_folder import Parts
 from tercet.folders.onnx_folder import export_onnx
-from tercet.model import Model
+from tercet.model import SHIPPED_FOLDER, Model
 from tercet.model import load as load_on
 from tercet.recipe import Recipe
 from tercet.training.listener import Silent
@@ -158,7 +158,7 @@ def test_a_task_is_added_to_the_shipped_model(train: Train) -> None:
     assert digests(after, before.tasks) == digests(before, before.tasks)
     assert after.info.tasks.keys() == {*before.info.tasks, "same"}
     # The stored bits are the same too: half precision stays half precision.
-    shipped = Path(load.__code__.co_filename).with_name("shipped")
+    shipped = SHIPPED_FOLDER
     for file in ("model.safetensors", "heads.safetensors"):
         old, new = load_file(shipped / file), load_file(run / "model" / file)
         assert all(new[name].dtype == tensor.dtype for name, tensor in old.items())

@@ -18,7 +18,8 @@ class UnseenSpec(Spec):
     dev: bool = True
     """The dev rows of all tasks. Example: `false`."""
     sets: list[PairSet] = Field(default_factory=list)
-    """Pairs of suites; of PAWS the dev rows of layout `paws-split`. Example: `["STS-B", "PAWS"]`."""
+    """Pairs of suites; of PAWS the dev rows of layout `paws-split`. Example: `["STS-B",
+    "PAWS"]`."""
     keep: list[str] = Field(default_factory=list)
     """Tasks that keep rows of `sets`, where leaving them out would leave nothing to train on; the
     suites leave these pairs out instead. Example: `["similarity"]`."""
