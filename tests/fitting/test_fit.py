@@ -280,6 +280,22 @@ def test_a_recipe_with_a_share_trains_again_to_the_same_weights(fit: Fit, tmp_pa
         assert metrics[score.metric] == pytest.approx(score.value)
 
 
+def settings_of(path: Path, *, judge: planning.Judge, epochs: float) -> planning.Settings:
+    """What candidates for one file share."""
+    return planning.Settings(
+        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
+        folder=path.parent.resolve(),
+        encoder={"name": "x"},
+        onto=None,
+        width=32,
+        seed=1,
+        judge=judge,
+        epochs=epochs,
+        precision="auto",
+        decisions={},
+    )
+
+
 @pytest.mark.usefixtures("on_a_share")
 def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
     fit: Fit, tmp_path: Path
@@ -287,18 +303,7 @@ def test_a_task_that_contrasts_has_the_labels_and_dev_rows_of_its_own_task(
     from tercet.data.examples import read_examples
 
     path = write(tmp_path / "team.csv", team_rows(90))
-    settings = planning.Settings(
-        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
-        folder=tmp_path.resolve(),
-        encoder={"name": "x"},
-        onto=None,
-        width=32,
-        seed=1,
-        judge="share",
-        epochs=1.0,
-        precision="auto",
-        decisions={},
-    )
+    settings = settings_of(path, judge="share", epochs=1.0)
     tasks = planning.tuned_recipe(settings).tasks
     own = read_examples(tasks["team"], "train", tmp_path)
     contrast = read_examples(tasks["team-contrast"], "train", tmp_path)
@@ -312,18 +317,7 @@ def test_a_fold_trains_as_often_on_each_row_as_the_last_training(
     tmp_path: Path, epochs: float, length: dict[str, float]
 ) -> None:
     path = write(tmp_path / "team.csv", team_rows(90))
-    settings = planning.Settings(
-        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
-        folder=tmp_path.resolve(),
-        encoder={"name": "x"},
-        onto=None,
-        width=32,
-        seed=1,
-        judge="folds",
-        epochs=epochs,
-        precision="auto",
-        decisions={},
-    )
+    settings = settings_of(path, judge="folds", epochs=epochs)
     recipe = planning.tuned_recipe(settings, share=2.0 / 3.0)
     tune = next(stage for stage in recipe.stages if stage.name == "tune")
     assert {key: getattr(tune, key) for key in length} == length

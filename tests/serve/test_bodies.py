@@ -88,8 +88,8 @@ def test_health_is_answered_while_the_worst_bodies_are_read(serve: Any) -> None:
     for name, unit in UNITS.items():
         body = b'{"inputs": [' + unit * (SIZE // len(unit)) + unit[:-1] + b"]}"
         # Other work on the machine delays some: what the server does itself delays all.
-        # 4 to 11 s before.
-        assert any(_longest_delay(server, body) < 0.1 for _ in range(8)), name
+        longest = min(_longest_delay(server, body) for _ in range(4))
+        assert longest < 0.1, name  # 4 to 11 s before
 
 
 def _longest_delay(server: Any, body: bytes) -> float:
