@@ -75,7 +75,7 @@ def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def model(folder: Path) -> Model:
-    return load(folder)
+    return load(folder, device="cpu")
 
 
 def by_hand(model: Model, columns: list[list[str]], values: Any) -> Any:

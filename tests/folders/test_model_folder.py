@@ -98,7 +98,7 @@ def test_a_run_folder_stands_for_its_model(tiny_encoder: Path, tmp_path: Path) -
     model = build(tiny_encoder)
     model.save(tmp_path / "run" / "model")
     (tmp_path / "run" / "metrics.jsonl").write_text("", "utf-8")
-    assert (tercet.load(tmp_path / "run").embed(TEXTS) == model.embed(TEXTS)).all()
+    assert (tercet.load(tmp_path / "run", device="cpu").embed(TEXTS) == model.embed(TEXTS)).all()
 
 
 def test_the_folder_holds_no_pickle_and_names_no_machine(encoder: Path, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_saving_replaces_a_model_folder_but_nothing_else(
     (folder / "old").write_text("x", "utf-8")
     tercet.load(folder).save(folder)  # also over itself
     assert not (folder / "old").exists()
-    assert (tercet.load(folder).embed(TEXTS) == model.embed(TEXTS)).all()
+    assert (tercet.load(folder, device="cpu").embed(TEXTS) == model.embed(TEXTS)).all()
 
     precious = tmp_path / "precious"
     precious.mkdir()

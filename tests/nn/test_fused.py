@@ -136,6 +136,8 @@ def test_backward_drops_what_forward_dropped() -> None:
         torch.manual_seed(5)
         return (last(layers, tokens) * weights).sum()
 
+    # `loss` sets the seed of torch's own generator, after which directions would all be the same.
+    generator = torch.Generator(DEVICE).manual_seed(1)
     clear(encoder)
     torch.autograd.backward(loss())
     for name in ("layers.0.attention.qkv.weight", "layers.1.feed_forward.expand.bias"):
@@ -143,7 +145,7 @@ def test_backward_drops_what_forward_dropped() -> None:
         assert parameter.grad is not None
         measured, slopes = [], []
         for _ in range(DIRECTIONS):
-            direction = torch.randn_like(parameter)
+            direction = torch.randn(parameter.shape, generator=generator, device=DEVICE)
             ends = []
             for step in (STEP, -2 * STEP):
                 with torch.no_grad():

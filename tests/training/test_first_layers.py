@@ -45,7 +45,7 @@ def test_the_first_layers_are_kept_as_they_are(
 ) -> None:
     monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
     run = trained(tiny_encoder, tmp_path, layers=1)
-    model = tercet.load(run)
+    model = tercet.load(run, device="cpu")
     whole = load_encoder(tiny_encoder).eval()
     assert model.network.encoder.config.layers == len(model.network.encoder.layers) == 1
     tokenizer = Tokenizer.load(tiny_encoder)
