@@ -129,7 +129,7 @@ def test_pairs_are_averages_of_windows_in_both_modes(model: Model) -> None:
 
 
 def test_short_texts_are_read_as_ever(folder: Path, model: Model) -> None:
-    cut = load(folder, long="truncate")
+    cut = load(folder, device="cpu", long="truncate")
     assert (cut.embed([SHORT, ""]) == model.embed([SHORT, ""])).all()
     assert (cut.paraphrase(PAIRS[2:3]) == model.paraphrase(PAIRS[2:3])).all()
     assert np.abs(cut.embed([LONG]) - model.embed([LONG])).max() > 1e-3
@@ -161,7 +161,7 @@ def test_what_was_too_long_is_counted(folder: Path, model: Model) -> None:
         "3 of 5 texts were longer than 32 tokens and were read in windows.",
         "3 of 4 pairs were longer than 32 tokens and were read in windows.",
     ]
-    cut = load(folder, long="truncate")
+    cut = load(folder, device="cpu", long="truncate")
     cut.sentiment(TEXTS)
     (sentence,) = cut.describe_long()
     assert sentence.startswith("3 of 5 texts were longer than 32 tokens and were truncated (")
