@@ -136,3 +136,31 @@ def test_those_that_run_at_once_share_the_cores(
         names, data=tmp_path, out=tmp_path, seeds=2, jobs=jobs, changes=[], report=lambda *_: None
     )
     assert found == [message] * 4
+
+
+@pytest.mark.parametrize(("minutes", "started"), [(None, 4), (1.5, 2), (0.0, 0)])
+def test_after_its_minutes_nothing_is_started_and_first_seeds_come_first(
+    minutes: float | None, started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, found = [0.0], []
+
+    def run(experiment: Experiment, **_: Any) -> Outcome:
+        now[0] += 60.0
+        found.append(experiment)
+        return Outcome(experiment, None)
+
+    monkeypatch.setattr(runs, "_run", run)
+    monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
+    names = ["siamese/sts-mse", "siamese/sts-l1"]
+    outcomes = run_all(
+        names,
+        data=tmp_path,
+        out=tmp_path,
+        seeds=2,
+        jobs=1,
+        changes=[],
+        minutes=minutes,
+        report=lambda *_: None,
+    )
+    order = [Experiment(name, FIRST_SEED + seed) for seed in range(2) for name in names]
+    assert found == order[:started] == [outcome.experiment for outcome in outcomes]

@@ -42,6 +42,12 @@ def reproduce(
         bool,
         typer.Option("--train-scores", help="Also score training rows, where the report does."),
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Start no experiment after this time; those running finish; default: all."
+        ),
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a key of all recipes."),
@@ -83,7 +89,10 @@ def reproduce(
         changes=own,
         from_scratch=from_scratch,
         train_scores=train_scores,
+        minutes=minutes,
         report=report,
     )
+    if left := seeds * len(chosen) - sum(each.experiment.name in chosen for each in outcomes):
+        print_message(f"{left} experiments were not started in time; the same call starts them.")
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")
     print(out / "table.md")

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
@@ -96,17 +97,22 @@ def run_all(
     changes: Sequence[str],
     from_scratch: bool = False,
     train_scores: bool = False,
+    minutes: float | None = None,
     report: Callable[[Outcome, list[Outcome], int], None],
 ) -> list[Outcome]:
     """Train every recipe with every seed, `jobs` in parallel; finished ones are not run again.
 
+    All recipes come with their first seed before any comes with its second.
+
     changes: `a.b=c` overrides of all recipes
     from_scratch: train the teachers of all recipes first, where their recipe is named
     train_scores: also score recipes on their training rows, where their report does
+    minutes: after this time no experiment is started, and those left have no outcome
     report: called with each outcome, all outcomes so far in the order of the experiments, and the
         number of experiments
     """
-    experiments = [Experiment(name, FIRST_SEED + i) for name in names for i in range(seeds)]
+    end = None if minutes is None else time.monotonic() + 60 * minutes
+    experiments = [Experiment(name, FIRST_SEED + i) for i in range(seeds) for name in names]
     rounds = teachers_first(experiments) if from_scratch else [experiments]
     order = {experiment: place for place, experiment in enumerate(chain.from_iterable(rounds))}
     outcomes: list[Outcome] = []
@@ -129,7 +135,7 @@ def run_all(
             own = [*changes, *(teacher_changes(each, out) if from_scratch else [])]
             run = partial(_run, each, data=data, out=out, changes=own, environment=environment)
             runs.append(partial(run, train_scores=train_scores))
-        _in_parallel(runs, jobs=jobs, collect=collect)
+        _in_parallel(runs, jobs=jobs, end=end, collect=collect)
     return outcomes
 
 
@@ -180,13 +186,23 @@ def _ensemble(teacher: TeacherSpec) -> list[Experiment]:
 
 
 def _in_parallel(
-    runs: Sequence[Callable[[], Outcome]], *, jobs: int, collect: Callable[[Outcome], None]
+    runs: Sequence[Callable[[], Outcome]],
+    *,
+    jobs: int,
+    end: float | None,
+    collect: Callable[[Outcome], None],
 ) -> None:
+    """Call every run and collect what it gives; after `end`, by the monotonic clock, call none."""
+
+    def before_end(run: Callable[[], Outcome]) -> Outcome | None:
+        return run() if end is None or time.monotonic() < end else None
+
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: list[Future[Outcome]] = [pool.submit(run) for run in runs]
+        waiting: list[Future[Outcome | None]] = [pool.submit(before_end, run) for run in runs]
         try:
             for done in as_completed(waiting):
-                collect(done.result())
+                if (outcome := done.result()) is not None:
+                    collect(outcome)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
