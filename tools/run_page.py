@@ -162,9 +162,7 @@ class PageRun:
         """Lines one after the other; what several lines share, such as variables, needs bash."""
         commands = text.replace("\\\n", " ").splitlines()
         plain = [line for line in commands if line.strip()]
-        if all(
-            line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line)) for line in plain
-        ):
+        if all(map(is_plain, plain)):
             return "".join(tercet(shlex.split(line, comments=True), where) for line in plain)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text], text=True, encoding="utf-8",
