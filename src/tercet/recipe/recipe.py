@@ -34,8 +34,8 @@ class Recipe(Spec):
     """Everything that decides a run except the data folder and the output folder.
 
     >>> recipe = tercet.Recipe.load("tercet/demo")
-    >>> recipe.encoder.name, list(recipe.tasks), recipe.stages[0].epochs
-    ('all-minilm-l6-v2', ['sentiment', 'paraphrase', 'similarity'], 4.0)
+    >>> recipe.encoder.name, list(recipe.tasks), recipe.stages[1].epochs
+    ('all-minilm-l6-v2', ['sentiment', 'paraphrase', 'similarity'], 3.0)
     """
 
     name: str
@@ -123,7 +123,7 @@ class Recipe(Spec):
     def with_shortened(self, stage: int, *, step: int, steps: int) -> Recipe:
         """The recipe whose stage, by its index, is shortened after a step to so many in all.
 
-        >>> recipe.with_shortened(0, step=5, steps=20).stages[0].shortened
+        >>> recipe.with_shortened(1, step=5, steps=20).stages[1].shortened
         [(5, 20)]
         """
         stages = list(self.stages)
