@@ -45,6 +45,7 @@ SHORTER = [
         re.compile(r'write_sample\(Path\("data"\)(, rows=\d+)?\)'),
         'write_sample(Path("data"), rows=24)',
     ),
+    (re.compile(r"(tercet reproduce \S+) \w+/\S+"), r"\1"),
     (re.compile(r"--minutes \d+"), "--minutes 0.1"),
     (re.compile(r"\bminutes=\d+"), "minutes=0.1"),
     (re.compile(r"(?m)^(tercet fit (?!.*--minutes).*)$"), r"\1 --minutes 0.1"),
