@@ -26,7 +26,7 @@ demo: $(INSTALLED)
 		--text "A man is slicing bread in the kitchen." --text "Someone cuts a loaf at home."
 	rm -rf demo
 	$(BIN)/python -c "from pathlib import Path; from tercet.data.sample import write_sample; \
-		write_sample(Path('demo/data'))"
+		write_sample(Path('demo/data'), rows=480)"
 	@echo "The closest pairs in a small corpus."
 	$(BIN)/tercet mine demo/data/sts-train.csv --column sentence1 --top 5
 	@echo "A new model: a short training run and its report."

@@ -301,7 +301,7 @@ def test_the_model_of_the_package_needs_no_name(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.save(tmp_path / "shipped")
-    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr("tercet.folders.finding.SHIPPED_FOLDER", tmp_path / "shipped")
     expected = model.embed(["a fine film"])
     for loaded in (tercet.load(device="cpu"), tercet.load("tercet/small", device="cpu")):
         assert np.array_equal(loaded.embed(["a fine film"]), expected)
@@ -314,7 +314,7 @@ def test_the_model_of_the_package_needs_no_name(
 def test_load_needs_a_model(
     tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
+    monkeypatch.setattr("tercet.folders.finding.SHIPPED_FOLDER", tmp_path / "absent")
     file = tmp_path / "file"
     file.write_text("x", "utf-8")
     for source, result in [

@@ -186,7 +186,7 @@ def test_every_file_of_a_run_and_every_key_of_vectors_is_described(tmp_path: Pat
     run.open({}, changed_data=False)
     names = {path.name for path in (run.model, run.checkpoints, run.curves, *run.path.iterdir())}
     assert {name for name in names if f"`{name}" not in page} == set()
-    identity = Identity("tercet/small", "", 384, "truncate")
+    identity = Identity("tercet/small", "", 384, "truncate", layers=3)
     metadata = vectors_schema(pa.schema([]), identity).metadata
     assert {key for key in metadata if f"`{key.decode()}`" not in page} == set()
     empty, _ = HashSet.of(np.zeros(0, np.uint64))

@@ -60,7 +60,7 @@ def test_help_brings_nothing_heavy() -> None:
 def test_public_names() -> None:
     assert {"Model", "Recipe", "TercetError", "load", "__version__"} <= set(dir(tercet))
     assert dir(tercet) == sorted(tercet.__all__)
-    assert tercet.Recipe.__module__ == "tercet.recipe"
+    assert tercet.Recipe.__module__ == "tercet.recipe.recipe"
     with pytest.raises(AttributeError, match="no attribute 'Recipes'"):
         tercet.Recipes  # noqa: B018
 

@@ -1,6 +1,6 @@
-"""Run the examples of a page from top to bottom in an empty folder, and compare what they show.
+"""Run the examples of pages from top to bottom, each in an empty folder; compare what they show.
 
-    python tools/run_page.py docs/tutorials/search.md [--quick]
+    python tools/run_page.py docs/tutorials/search.md [PAGE...] [--quick]
 
 Fenced blocks run in order: `sh` by bash (plain `tercet` commands in this process, which has
 imported torch once), `python` in one namespace, as in a notebook. A block whose first line is a
@@ -45,6 +45,7 @@ SHORTER = [
         re.compile(r'write_sample\(Path\("data"\)(, rows=\d+)?\)'),
         'write_sample(Path("data"), rows=24)',
     ),
+    (re.compile(r"(tercet reproduce \S+) \w+/\S+"), r"\1"),
     (re.compile(r"--minutes \d+"), "--minutes 0.1"),
     (re.compile(r"\bminutes=\d+"), "minutes=0.1"),
     (re.compile(r"(?m)^(tercet fit (?!.*--minutes).*)$"), r"\1 --minutes 0.1"),
@@ -57,7 +58,8 @@ BLOCK = re.compile(
 FILE_NAME = re.compile(r"(?:#|//|--) ([\w-]+\.[a-z]+)$")
 LINK = re.compile(r"\]\([^)]*?examples/([\w.-]+)\)")
 PORTS = ("8000", "8443")
-NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+# A comma is part of a number only between thousands: a list of numbers is not one number.
+NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
 SHELL = re.compile(r"[|&;<>$`*(){}]")
 
@@ -162,9 +164,7 @@ class PageRun:
         """Lines one after the other; what several lines share, such as variables, needs bash."""
         commands = text.replace("\\\n", " ").splitlines()
         plain = [line for line in commands if line.strip()]
-        if all(
-            line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line)) for line in plain
-        ):
+        if all(map(is_plain, plain)):
             return "".join(tercet(shlex.split(line, comments=True), where) for line in plain)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text], text=True, encoding="utf-8",
@@ -261,10 +261,10 @@ def free_port() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("page", type=Path)
+    parser.add_argument("pages", type=Path, nargs="+")
     parser.add_argument("--quick", action="store_true", help="shorten training")
     arguments = parser.parse_args()
-    page = arguments.page.resolve()
+    pages = [page.resolve() for page in arguments.pages]
     # What bash starts finds the commands of this environment, and results are as on a terminal.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # Without LINES, COLUMNS is not read where TERM is dumb.
@@ -273,13 +273,14 @@ def main() -> None:
         name for name in os.environ if name.startswith("TERCET_") and name != "TERCET_CACHE"
     ]:
         del os.environ[name]
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name in LINK.findall(page.read_text("utf-8")):
-            shutil.copy(EXAMPLES / name, name)
-        try:
-            PageRun(page, quick=arguments.quick).run()
-        finally:
-            end_servers()
+    for page in pages:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for name in LINK.findall(page.read_text("utf-8")):
+                shutil.copy(EXAMPLES / name, name)
+            try:
+                PageRun(page, quick=arguments.quick).run()
+            finally:
+                end_servers()
 
 
 def end_servers() -> None:

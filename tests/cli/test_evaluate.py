@@ -108,7 +108,7 @@ def test_data_may_come_from_the_environment(evaluate, folder, sample_data, monke
 def test_mistakes_are_one_sentence_and_exit_code_2(
     evaluate, folder: Path, sample_data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
+    monkeypatch.setattr("tercet.folders.finding.SHIPPED_FOLDER", tmp_path / "absent")
     for arguments, result in [
         ([folder], "--data"),
         ([folder, "--data", tmp_path / "none"], "is not a folder"),

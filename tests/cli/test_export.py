@@ -60,7 +60,7 @@ def test_without_a_model_the_one_that_ships_is_written(
 ) -> None:
     model = tercet.load(tiny_mpnet, device="cpu")
     model.save(tmp_path / "shipped")
-    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr("tercet.folders.finding.SHIPPED_FOLDER", tmp_path / "shipped")
     assert export("--out", tmp_path / "exported")[0] == 0
     exported = tercet.load(tmp_path / "exported", device="cpu")
     assert (exported.embed(TEXTS) == model.embed(TEXTS)).all()

@@ -189,7 +189,7 @@ def test_without_a_model_the_one_that_ships_answers(predict) -> None:
 def test_without_a_model_where_none_ships_it_says_so(
     predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tercet.model.SHIPPED_FOLDER", tmp_path / "absent")
+    monkeypatch.setattr("tercet.folders.finding.SHIPPED_FOLDER", tmp_path / "absent")
     code, _, talk = predict("sentiment", "--text", "a", model=False)
     assert (code, "give a model folder" in talk) == (2, True)
 

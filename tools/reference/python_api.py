@@ -48,10 +48,19 @@ def _function(name: str, function: Any) -> str:
 
 
 def _class(name: str, kind: type) -> str:
-    members = [_member(key, value) for key, value in vars(kind).items() if not key.startswith("_")]
+    members = [_member(key, value) for key, value in _public(kind).items()]
     body = "\n".join([_markdown(kind), *_fields(kind), *filter(None, members)])
     sort = "py:exception" if issubclass(kind, Exception) else "py:class"
     return f"### {kind.__name__}\n\n" + fenced(sort, name, body)
+
+
+def _public(kind: type) -> dict[str, Any]:
+    """The public members of a class, and after them those of its bases in this package."""
+    members: dict[str, Any] = {}
+    for each in kind.__mro__:
+        if each.__module__.startswith("tercet."):
+            members = members | {key: vars(each)[key] for key in vars(each) if key not in members}
+    return {key: value for key, value in members.items() if not key.startswith("_")}
 
 
 def _fields(kind: type) -> list[str]:

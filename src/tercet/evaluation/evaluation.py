@@ -72,7 +72,11 @@ class Evaluation:
         return "\n".join([f"Evaluation of {self.name} on {self.data}", *lines])
 
     def to_json(self) -> dict[str, Any]:
-        """The document of docs/evaluation.md."""
+        """The same as a document that JSON can hold: what `tercet evaluate --json` writes.
+
+        >>> measured.to_json()["model"]["name"]
+        'tercet/small'
+        """
         return {
             "schema": SCHEMA,
             "model": self.model,

@@ -42,6 +42,7 @@ from tercet.specs.heads import (
     NearestHeadSpec,
     SharedSpec,
 )
+from tercet.specs.modes import ModeSpec
 from tercet.specs.objectives import (
     OBJECTIVES,
     BinaryCrossEntropySpec,
@@ -64,15 +65,9 @@ from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats, decisions
 from tercet.specs.scaling import Scaling, Scalings, Thresholds
 from tercet.specs.schedules import SCHEDULES, ScheduleSpec
+from tercet.specs.side import SideSpec
 from tercet.specs.stages import CheckpointSpec, EvaluationSpec, OptimiserSpec, StageSpec
 from tercet.specs.surgeries import SURGERIES, Surgery
-from tercet.specs.tasks import (
-    ModeSpec,
-    SideSpec,
-    TaskSpec,
-    side_of,
-    tasks_at_depth,
-    tasks_by_depth,
-)
+from tercet.specs.tasks import TaskSpec, side_of, tasks_at_depth, tasks_by_depth
 from tercet.specs.teacher import TeacherSpec
 from tercet.specs.unseen import PairSet, UnseenSpec

@@ -5,105 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from tercet.specs.base import Count, Interval, Metric, Mode, Positive, Share, Spec
 from tercet.specs.data import DataSpec, SubsetSpec
 from tercet.specs.depths import DepthsSpec
-from tercet.specs.heads import HEADS, Head, SharedSpec
-from tercet.specs.objectives import Objective, PredictiveSpec
+from tercet.specs.modes import ModeSpec
 from tercet.specs.parts import LabelSpace
 from tercet.specs.predictions import Floats
-from tercet.specs.scaling import Scaling
+from tercet.specs.side import SideSpec
+from tercet.specs.task_checks import check_task
 from tercet.specs.teacher import WHOLE, TeacherSpec
 
 _MODES: tuple[Mode, ...] = ("cross", "bi", "single")
 _SIMPLEST: dict[str, list[str] | tuple[float, float]] = {"labels": ["0", "1"], "range": (0.0, 1.0)}
-
-
-class ModeSpec(Spec):
-    shared: SharedSpec | None = None
-    """Layers that come first in this head and in every other that names them. Example: `{ name =
-    "pairs", hidden = [256] }`."""
-    head: Head | None = None
-    """Only for objectives that need one. Example: `{ kind = "mlp", hidden = [256] }`."""
-    dropout: Share = 0.0
-    """Of the vectors that the head reads, before shared layers and features of two vectors.
-    Example: `0.3`."""
-    objective: Objective
-    """The loss, and how outputs become predictions. Example: `{ kind = "cross-entropy" }`."""
-    weight: Positive = 1.0
-    """Factor on this mode's loss. Example: `0.5`."""
-    scaling: Scaling | None = None
-    """How outputs are scaled before they become probabilities; default: fitted on the task's
-    `held_out` rows, if it has any. Example: `{ temperature = 1.4 }`."""
-    thresholds: list[Annotated[float, Field(ge=0.0, le=1.0)]] | None = None
-    """With `multi_label`: the least probability at which each label is predicted; default: chosen
-    on the task's `held_out` rows, or one half. Example: `[0.4, 0.6, 0.5]`."""
-    r_drop: Annotated[float, Field(ge=0.0)] = 0.0
-    """R-Drop: rows are encoded twice, under different dropout, and the distance between the two
-    predictions is added to the loss with this factor. Example: `1.0`."""
-
-    @property
-    def predicts(self) -> bool:
-        """Whether it has a head that predicts labels."""
-        return self.objective.predicts
-
-    @property
-    def prediction(self) -> PredictiveSpec:
-        """The objective of a mode that predicts."""
-        assert isinstance(self.objective, PredictiveSpec)
-        return self.objective
-
-    @property
-    def narrows(self) -> bool:
-        """Whether its loss can be computed from the first numbers of vectors alone."""
-        return self.objective.contrastive or (self.head is not None and self.head.narrows)
-
-    @property
-    def reads_vectors(self) -> bool:
-        """Whether its head reads nothing but vectors that may have been stored, one per text or
-        jointly encoded pair; other heads need the tokens."""
-        return self.head is not None and self.head.reads == "vectors"
-
-    def with_hidden(self, hidden: list[int]) -> Self:
-        """The same with hidden layers of other widths, where its head or shared layers have any."""
-        head = self.head and self.head.with_hidden(hidden)
-        shared = self.shared and self.shared.model_copy(update={"hidden": hidden})
-        return self.model_copy(update={"head": head, "shared": shared})
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        kind = self.objective.kind
-        if not self.predicts and self.head is not None:
-            raise ValueError(f"objective `{kind}` takes no `head`")
-        if self.predicts and self.head is None:
-            raise ValueError(f"objective `{kind}` needs a `head`")
-        if not self.predicts and self.r_drop > 0.0:
-            raise ValueError(f"`r_drop` compares predictions, and objective `{kind}` has none")
-        if self.shared is not None and (self.head is None or not self.head.takes_shared):
-            fitting = ", ".join(f"`{name}`" for name in HEADS if HEADS[name].takes_shared)
-            raise ValueError(f"`shared` layers fit heads of kind {fitting} only")
-        if self.dropout > 0.0 and (self.head is None or self.head.reads == "hidden-states"):
-            raise ValueError("`dropout` of a mode needs a head that reads vectors")
-        return self
-
-
-class SideSpec(Spec):
-    """Low-rank weights (LoRA) that a task adds to the encoder's projections. Only its own texts are
-    encoded with them, in a pass of their own."""
-
-    rank: Count = 8
-    """Width of the two matrices whose product is added to each projection. Example: `16`."""
-    layers: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
-    """Numbers of the layers that get them, from 0; default: all. Example: `[4, 5]`."""
-
-    @field_validator("layers")
-    @classmethod
-    def _named_once(cls, layers: list[int] | None) -> list[int] | None:
-        if layers is not None and len(set(layers)) < len(layers):
-            raise ValueError(f"{layers} names a layer twice")
-        return layers
 
 
 class TaskSpec(Spec):
@@ -263,44 +178,8 @@ class TaskSpec(Spec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        self._presumed()._check()
+        check_task(self._presumed())
         return self
-
-    def _check(self) -> None:
-        """Raise a ValueError unless all keys fit together."""
-        if not self.modes and self.like is not None:
-            raise ValueError(f"is like `{self.like}`, but no task of that name has modes")
-        if not self.modes:
-            raise ValueError("needs a mode: `single`, `bi` or `cross`")
-        if self.labels is not None and self.range is not None:
-            raise ValueError("has `labels` (classes) or `range` (grades), not both")
-        if self.labels is not None and len(set(self.labels)) < len(self.labels):
-            raise ValueError("`labels` names a class twice")
-        if self.multi_label and self.labels is None:
-            raise ValueError("`multi_label` needs `labels`, the names of the labels")
-        if self.prior is not None and (self.labels is None or len(self.labels) != 2):
-            raise ValueError("`prior` needs exactly two `labels`")
-        if self.prior is not None and self.multi_label:
-            raise ValueError("`prior` needs one of two classes per row, without `multi_label`")
-        drawn_by = None if self.subset is None else self.subset.drawn_by
-        if self.prior is not None and drawn_by is not None:
-            raise ValueError(f"`prior` and `{drawn_by}` both say how often classes come")
-        if drawn_by is not None and self.labels is None:
-            raise ValueError(f"`{drawn_by}` needs `labels`, the names of the classes")
-        if drawn_by is not None and self.multi_label:
-            raise ValueError(f"`{drawn_by}` needs one class per row, without `multi_label`")
-        _check_class_weights(self)
-        contrastive = [spec.objective.contrastive for spec in self.modes.values()]
-        if self.chunk is not None and contrastive != [True]:
-            raise ValueError("`chunk` needs one mode whose objective compares vectors")
-        _check_sources(self)
-        if self.side is not None and not self.predicts:
-            raise ValueError("`side` needs a head that predicts: other tasks read plain vectors")
-        for mode, spec in self.modes.items():
-            _check_mode(self, mode, spec)
-        if self.chosen_metric not in self.metrics:
-            fitting = ", ".join(self.metrics)
-            raise ValueError(f"`metric` {self.metric!r} does not fit; use one of {fitting}")
 
 
 def tasks_at_depth(tasks: Mapping[str, TaskSpec], hidden: list[int] | None) -> dict[str, TaskSpec]:
@@ -330,111 +209,3 @@ def side_of(tasks: Mapping[str, TaskSpec], task: str) -> str | None:
     """The task whose side weights encode a task's texts: its own, or of the task it is like."""
     owner = tasks[task].like or task
     return owner if tasks[owner].side is not None else None
-
-
-def _check_mode(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
-    objective, head = spec.objective, spec.head
-    kind = objective.kind
-    if mode not in objective.modes:
-        fitting = " or ".join(f"`{name}`" for name in objective.modes)
-        raise ValueError(f"objective `{kind}` compares separate vectors: use mode {fitting}")
-    making = sum(spec.objective.makes_labels for spec in task.modes.values())
-    if objective.makes_labels and (task.predicts or making > 1):
-        raise ValueError(f"objective `{kind}` must be the only one of a task without labels")
-    if objective.needs_teacher and task.teacher is None:
-        raise ValueError(f"objective `{kind}` needs a `teacher`")
-    has_classes = task.labels is not None and not task.multi_label
-    if objective.reads_labels and not objective.predicts and not has_classes:
-        raise ValueError(f"objective `{kind}` needs `labels`, one class per row")
-    _check_decisions(task, mode, spec)
-    if not isinstance(objective, PredictiveSpec) or head is None:
-        return
-    labels = task.label_space
-    objective.check(labels)
-    if labels.multi_label and not objective.takes_multi_label:
-        raise ValueError(
-            f"objective `{kind}` learns one class per row: use `binary-cross-entropy` with "
-            "`multi_label`"
-        )
-    if task.class_weights is not None and not objective.takes_class_weights:
-        raise ValueError(f"`class_weights` do not fit objective `{kind}`, which does not use them")
-    if task.prior is not None and not objective.takes_prior:
-        raise ValueError(f"`prior` needs objective `binary-cross-entropy`, not `{kind}`")
-    if mode not in head.modes:
-        fitting = " or ".join(f"`{name}`" for name in HEADS if mode in HEADS[name].modes)
-        raise ValueError(f"mode `{mode}` needs a head of kind {fitting}, not `{head.kind}`")
-    if head.only_output and objective.outputs(labels) > 1:
-        raise ValueError(f"a `{head.kind}` head gives one number and cannot feed `{kind}`")
-    if head.keeps_exemplars and labels.multi_label:
-        raise ValueError(f"a head of kind `{head.kind}` needs one class per row")
-    if head.keeps_exemplars and task.side is not None:
-        raise ValueError(
-            f"a head of kind `{head.kind}` keeps vectors of training sentences, which `side` "
-            "weights would change in training"
-        )
-    if head.keeps_exemplars and objective.outputs(labels) != labels.classes:
-        raise ValueError(f"a head of kind `{head.kind}` needs objective `cross-entropy`")
-
-
-def _check_class_weights(task: TaskSpec) -> None:
-    weights = task.class_weights
-    if weights is None:
-        return
-    if task.labels is None:
-        raise ValueError("`class_weights` need `labels`, the names of the classes")
-    if isinstance(weights, list) and len(weights) != len(task.labels):
-        raise ValueError(f"`class_weights` has {len(weights)} for {len(task.labels)} `labels`")
-    if task.prior is not None:
-        raise ValueError("`prior` and `class_weights` both say how much classes count")
-    if task.subset is not None and (drawn_by := task.subset.drawn_by) is not None:
-        raise ValueError(f"`{drawn_by}` and `class_weights` both say how much classes count")
-    if task.predicts and not task.learns_labels:
-        raise ValueError("`class_weights` weigh labels, and the teacher gives all of them")
-
-
-def _check_decisions(task: TaskSpec, mode: Mode, spec: ModeSpec) -> None:
-    """Raise unless `scaling` and `thresholds` fit what the mode predicts."""
-    if spec.scaling is not None and (not spec.predicts or task.labels is None):
-        raise ValueError(f"`{mode}.scaling` needs a mode that predicts classes")
-    if spec.thresholds is None:
-        return
-    if not spec.predicts or not task.multi_label:
-        raise ValueError(f"`{mode}.thresholds` needs `multi_label = true`")
-    if len(spec.thresholds) != len(task.labels or ()):
-        raise ValueError(
-            f"`{mode}.thresholds` has {len(spec.thresholds)} numbers for "
-            f"{len(task.labels or ())} labels"
-        )
-
-
-def _check_negatives(task: TaskSpec) -> None:
-    if task.data.negatives is None:
-        return
-    if not task.learns_labels or task.labels is None or len(task.labels) != 2 or task.multi_label:
-        raise ValueError("`data.negatives` are of class 0 of two: they need a task with two labels")
-    if task.held_out > 0.0 or task.data.pairs is not None or "single" in task.modes:
-        raise ValueError("`data.negatives` need pairs from files, without `held_out` or `pairs`")
-
-
-def _check_sources(task: TaskSpec) -> None:
-    """A task needs something to learn from: labels, a teacher, or both."""
-    taught = task.predicts or any(spec.objective.needs_teacher for spec in task.modes.values())
-    if task.teacher is not None and not taught:
-        raise ValueError("`teacher` needs a head to teach, or objective `teacher-vectors`")
-    for key in ("pairs", "changes"):
-        made = getattr(task.data, key) is not None
-        if made and (task.learns_labels or task.teacher is None):
-            raise ValueError(
-                f"`data.{key}` have no labels: they need a `teacher` with `weight = 1`"
-            )
-    _check_negatives(task)
-    if task.data.sentences and task.learns_labels:
-        raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
-    if task.learns_labels:
-        return
-    if task.subset is not None and (drawn_by := task.subset.drawn_by) is not None:
-        raise ValueError(f"`{drawn_by}` needs labels, and the teacher gives all of them")
-    if task.held_out > 0.0:
-        raise ValueError("`held_out` rows are for calibration, which needs labels")
-    if any(spec.head is not None and spec.head.keeps_exemplars for spec in task.modes.values()):
-        raise ValueError("a head with exemplars needs labels, and the teacher gives all of them")

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tercet import weights
 from tercet.data.sketch import Sketch
-from tercet.errors import ArgumentError, TercetError, needing_torch
-from tercet.files import reading
+from tercet.errors import ArgumentError, TercetError
 from tercet.folders.model_card import ModelInfo
 from tercet.folders.model_folder import (
     Parts,
-    is_model_folder,
-    load_model_folder,
     save_model_folder,
     untrained_depth,
 )
-from tercet.folders.onnx_folder import OnnxParts, is_onnx_folder, load_onnx_folder, save_onnx_folder
-from tercet.folders.seen_file import read_seen
-from tercet.infer.ahead import ahead
+from tercet.folders.onnx_folder import OnnxParts, save_onnx_folder
 from tercet.infer.base import BaseEngine, Precision
 from tercet.infer.onnx_engine import OnnxEngine
 from tercet.inputs import Pair, sentences_of, sides_of
+from tercet.model.parts import by_parts
+from tercet.model.text_reader import Kind, TextReader
 from tercet.network.onnx_network import OnnxNetwork
 from tercet.predictions import (
     LabelSet,
@@ -40,27 +34,19 @@ from tercet.predictions import (
     to_predictions,
 )
 from tercet.progress import Progress, silent
-from tercet.specs import Long, Mode, TaskSpec
-from tercet.text.long_inputs import LongInputs
+from tercet.specs import Floats, Mode, TaskSpec
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Pieces
 
 # Torch is imported where it is needed: a model of ONNX graphs runs without it.
 if TYPE_CHECKING:
-    import torch
-
     from tercet.network.network import Network
 
-Floats = NDArray[np.float32]
 PairMode = Literal["cross", "bi"]
-Kind = Literal["texts", "pairs"]
 SIMILARITY_SCALE = 5.0
-SHIPPED = "tercet/small"
-"""The name of the model that comes with the package."""
-SHIPPED_FOLDER = Path(__file__).with_name("shipped")
 
 
-class Model:
+class Model(TextReader):
     """An encoder with the heads of its tasks, as `tercet.load` returns it.
 
     >>> model = tercet.load()
@@ -91,8 +77,7 @@ class Model:
         self.sketch = sketch
         self.precision = precision
         self.layers = layers
-        self.long_inputs: dict[Kind, LongInputs] = {}
-        """By kind, how many texts and pairs it has read, and how many were too long."""
+        self.long_inputs = {}
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.tasks) or "none"
@@ -222,7 +207,7 @@ class Model:
         def count(columns: Sequence[Pieces]) -> None:
             self.count_inputs("texts", columns)
 
-        return self._by_parts([sentences_of(texts)], embed_part, progress or silent, count=count)
+        return self._by_parts([sentences_of(texts)], embed_part, progress, count=count)
 
     def sentiment(self, texts: Iterable[str]) -> Predictions[Sentiment]:
         """The most probable class of each sentence, by the task `sentiment`.
@@ -331,44 +316,18 @@ class Model:
             texts = [sentences_of(cast(Iterable[str], inputs))]
         else:
             texts = [*sides_of(cast(Iterable[Pair], inputs))]
-        return self._by_parts(texts, predict_part, progress or silent, count=count)
+        return self._by_parts(texts, predict_part, progress, count=count)
 
     def _by_parts(
         self,
         texts: Sequence[Sequence[str]],
         work: Callable[[Sequence[Pieces], Progress], Floats],
-        progress: Progress,
+        progress: Progress | None,
         *,
         count: Callable[[Sequence[Pieces]], None],
     ) -> Floats:
-        """What `work` gives for columns of n texts, [n, ...].
-
-        With a GPU, it is done in parts: word pieces of the next rows are made, and those before are
-        packed and copied, while it encodes.
-
-        count: called for the pieces of each part, in this thread
-        """
-
-        def pieces_of(part: Sequence[Sequence[str]]) -> list[Pieces]:
-            return [self.pieces(column) for column in part]
-
-        def counted(columns: Sequence[Pieces]) -> Sequence[Pieces]:
-            count(columns)
-            return columns
-
-        rows, size = len(texts[0]), self.engine.part_rows
-        if size is None or rows <= size:
-            return work(counted(pieces_of(texts)), progress)
-        starts = range(0, rows, size)
-        parts = [[column[start : start + size] for column in texts] for start in starts]
-        pieces = map(counted, ahead(pieces_of, parts))
-        results = ahead(lambda columns: work(columns, silent), pieces)
-        first = next(results)
-        whole = np.empty((rows, *first.shape[1:]), first.dtype)
-        for start, result in zip(starts, chain([first], results), strict=True):
-            whole[start : start + size] = result
-            progress(min(start + size, rows), rows)
-        return whole
+        size = self.engine.part_rows
+        return by_parts(texts, work, progress or silent, size=size, read=self.pieces, count=count)
 
     def with_tasks(self, tasks: dict[str, TaskSpec]) -> Model:
         """The same network and heads with other specs of its tasks, such as other data.
@@ -393,67 +352,6 @@ class Model:
             has = " and ".join(modes)
             raise TercetError(f"The task `{task}` of this model has no mode `{mode}`, only {has}.")
         return mode
-
-    def pieces(self, texts: Sequence[str]) -> Pieces:
-        """Word pieces of n texts, truncated to what the encoder reads, or whole, for windows.
-
-        >>> model.pieces(["A quiet film."]).lengths
-        array([4])
-        """
-        limit, texts = self.info.max_tokens, self._cased(texts)
-        if self.info.long == "windows":
-            return self.tokenizer.whole_pieces(texts, limit=limit)
-        return self.tokenizer.pieces(texts, limit=limit)
-
-    def piece_steps(self, texts: Sequence[str]) -> Iterator[Pieces]:
-        """The same pieces in short steps, each of which gives the texts that it ends.
-
-        Texts that are truncated are read no further than needed, and their lengths before the cut
-        are lower bounds.
-
-        >>> [len(pieces) for pieces in model.piece_steps(["A quiet film.", "Dull."])]
-        [2]
-        """
-        tokenizer = self.tokenizer
-        read = tokenizer.whole_steps if self.info.long == "windows" else tokenizer.first_steps
-        yield from read(self._cased(texts), limit=self.info.max_tokens)
-
-    def _cased(self, texts: Sequence[str]) -> Sequence[str]:
-        return [text.lower() for text in texts] if self.info.lower_case else texts
-
-    def count_inputs(self, kind: Kind, columns: Sequence[Pieces], *, joint: bool = False) -> None:
-        """Count texts, or pairs that may be encoded jointly, into `long_inputs`.
-
-        >>> model.count_inputs("texts", [model.pieces(["word " * 600])])
-        >>> model.long_inputs["texts"].long
-        1
-        """
-        reading: dict[str, Any] = {
-            "template": self.tokenizer.template,
-            "max_tokens": self.info.max_tokens,
-        }
-        self.add_count(kind, LongInputs.of(columns, joint=joint, **reading))
-
-    def add_count(self, kind: Kind, found: LongInputs) -> None:
-        """Add what was counted elsewhere, such as in an earlier run, to `long_inputs`.
-
-        >>> model.add_count("texts", model.long_inputs["texts"])
-        >>> model.long_inputs["texts"].long
-        2
-        """
-        self.long_inputs[kind] = self.long_inputs.get(kind, LongInputs()) + found
-
-    def describe_long(self) -> list[str]:
-        """What was truncated or read in windows so far: a sentence for texts, one for pairs.
-
-        >>> reader = tercet.load()
-        >>> vectors = reader.embed(["A short text.", "word " * 600])
-        >>> print(*reader.describe_long())
-        1 of 2 texts was longer than 512 tokens and was truncated (15 % of its tokens dropped).
-        """
-        limit = self.info.max_tokens
-        found = [each.sentence(kind, max_tokens=limit) for kind, each in self.long_inputs.items()]
-        return [sentence for sentence in found if sentence is not None]
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder; unless it holds ONNX graphs, it also loads in
@@ -481,87 +379,6 @@ class Model:
         raise TercetError(f"This model has no head for the task `{name}`; {has}.")
 
 
-def load(
-    source: str | Path | None = None,
-    *,
-    device: str | None = None,
-    precision: Precision | None = None,
-    long: Long | None = None,
-    layers: int | None = None,
-) -> Model:
-    """Load a model.
-
-    source: a model folder, an ONNX folder, a run folder, a plain Hugging Face or
-        sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
-        `tercet/small`, the model that comes with the package
-    device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
-    precision: `fp32` or `bf16`, in which the encoder computes; default: bf16 on GPUs that have it
-    long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
-        them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
-        was made
-    layers: after how many of its first layers it answers, faster and less accurately; only these
-        are read. A model that was trained for several `depths` has a choice; default: all
-
-    >>> model = tercet.load()
-    >>> model
-    Model(encoder='all-minilm-l6-v2', width=384, tasks=sentiment, paraphrase, similarity)
-    """
-    if long not in (None, *get_args(Long)):
-        raise ArgumentError(f"`long` is {long!r}; it is truncate or windows.", "long")
-    if precision not in (None, *get_args(Precision)):
-        raise ArgumentError(f"`precision` is {precision!r}; it is fp32 or bf16.", "precision")
-    model = _load(source, device=device, precision=precision, layers=layers)
-    if long is not None:
-        model.info = model.info.model_copy(update={"long": long})
-    return model
-
-
-def _load(
-    source: str | Path | None,
-    *,
-    device: str | None,
-    precision: Precision | None,
-    layers: int | None,
-) -> Model:
-    folder, origin = find_folder(source)
-    if is_onnx_folder(folder):
-        if layers is not None:
-            raise ArgumentError(
-                f"{folder}: ONNX graphs have the layers that they were exported with; leave out "
-                "`layers`.",
-                "layers",
-            )
-        if device not in (None, "cpu"):
-            raise TercetError(f"{folder}: ONNX graphs run on the CPU, not on {device!r}.")
-        if precision is not None:
-            raise ArgumentError(
-                f"{folder}: ONNX graphs have the precision that they were exported with; leave out "
-                "`precision`.",
-                "precision",
-            )
-        with reading(folder):
-            return Model(*load_onnx_folder(folder), source=origin, sketch=read_seen(folder))
-    with needing_torch():
-        chosen = _device(device)
-    with reading(folder):
-        if is_model_folder(folder):
-            parts = load_model_folder(folder, layers=layers)
-        else:
-            parts = _foreign(folder, origin)
-            if layers not in (None, full := parts.network.encoder.config.layers):
-                raise untrained_depth(folder, layers, [full])
-        sketch = read_seen(folder)
-    return Model(
-        parts.network.to(chosen),
-        parts.tokenizer,
-        parts.info,
-        source=origin,
-        sketch=sketch,
-        precision=precision or _usual_precision(chosen),
-        layers=layers,
-    )
-
-
 def _ready(network: Network) -> Network:
     """A network for inference, in the memory layout that loading gives.
 
@@ -573,65 +390,3 @@ def _ready(network: Network) -> Network:
 
         store_by_columns(network.encoder)
     return network.eval()
-
-
-def _foreign(folder: Path, source: str) -> Parts:
-    from tercet.folders.foreign_folder import is_foreign_folder, load_foreign_folder
-
-    if not is_foreign_folder(folder):
-        raise TercetError(
-            f"{folder}: is not a model: it has no tercet.json, modules.json or config.json."
-        )
-    name = Path(source).name if Path(source).is_absolute() else source
-    return load_foreign_folder(folder, name=name)
-
-
-def find_folder(source: str | Path | None) -> tuple[Path, str]:
-    """The folder of a model, and a source that finds it from any working folder.
-
-    source: as in `load`
-    """
-    here = find_local_folder(source)
-    return here if here is not None else (weights.resolve(str(source)), str(source))
-
-
-def find_local_folder(source: str | Path | None) -> tuple[Path, str] | None:
-    """The same of a folder, a run or `tercet/small`; None for names that `weights` resolves."""
-    if source is None:
-        return _shipped()
-    path = Path(source).expanduser()
-    if str(source) and path.is_dir():
-        run = path / "model"
-        inner = run if not is_model_folder(path) and is_model_folder(run) else path
-        return inner, str(path.resolve())
-    if path.exists():
-        raise TercetError(f"{path}: is a file; give the model folder.")
-    return _shipped() if str(source) == SHIPPED else None
-
-
-def _shipped() -> tuple[Path, str]:
-    if not is_model_folder(SHIPPED_FOLDER):
-        raise TercetError("No model ships with this release: give a model folder.")
-    return SHIPPED_FOLDER, SHIPPED
-
-
-def _usual_precision(device: torch.device) -> Precision:
-    """bf16 on GPUs that compute in it, fp32 elsewhere."""
-    import torch
-
-    has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bf16" if has_bf16 else "fp32"
-
-
-def _device(name: str | None) -> torch.device:
-    import torch
-
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).partition("\n")[0]
-        raise TercetError(f"Device {name!r} cannot be used here: {reason}") from error
-    return device
