@@ -66,7 +66,7 @@ def attend_merged(qkv: Tensor, merged: Sequence[MergedBlocks], *, dropout: float
 
 
 def _is_worth_merging(block: AttentionBlock, *, into: AttentionBlock) -> bool:
-    # Blocks of sorted batches are in any order of length, and none of these is a beginning.
+    # A batch that came sorted may begin with its longest rows, which cannot be padded to shorter.
     padding = block.rows * (into.length**2 - block.length**2)
     return 0 <= padding < _WORTH_A_BLOCK
 
