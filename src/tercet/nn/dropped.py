@@ -21,13 +21,12 @@ class MergedBlocks:
     """Adjacent blocks without padding, padded to the length of the longest.
 
     slots: int64 [tokens], the place of each token among the padded ones; None without padding
-    bias: added to the scores [rows or 1, heads or 1, length or 1, length]; None where there is
-        nothing to add
+    added: what is added to the scores, each [rows or 1, heads or 1, length or 1, length]
     """
 
     blocks: tuple[AttentionBlock, ...]
     slots: Tensor | None
-    bias: Tensor | None
+    added: tuple[Tensor, ...]
 
     @property
     def rows(self) -> int:
@@ -72,16 +71,16 @@ def _is_worth_merging(block: AttentionBlock, *, into: AttentionBlock) -> bool:
 
 
 def _merged(blocks: list[AttentionBlock], bias: Tensor | None) -> MergedBlocks:
+    added = () if bias is None else (bias,)
     if len(blocks) == 1:
-        return MergedBlocks(tuple(blocks), None, bias)
+        return MergedBlocks(tuple(blocks), None, added)
     length = blocks[-1].length
     lengths = torch.tensor([block.length for block in blocks]).repeat_interleave(
         torch.tensor([block.rows for block in blocks])
     )
     real = torch.arange(length) < lengths[:, None]
     padding = torch.zeros(real.shape).masked_fill(~real, -math.inf)[:, None, None, :]
-    added = padding if bias is None else bias + padding
-    return MergedBlocks(tuple(blocks), real.flatten().nonzero()[:, 0], added)
+    return MergedBlocks(tuple(blocks), real.flatten().nonzero()[:, 0], (*added, padding))
 
 
 def _attend(qkv: Tensor, merged: MergedBlocks, dropout: float) -> Tensor:
@@ -97,18 +96,18 @@ def _attend(qkv: Tensor, merged: MergedBlocks, dropout: float) -> Tensor:
         query, key, value = (
             ordered.to(dtype, memory_format=torch.contiguous_format).flatten(1, 2).unbind(0)
         )
-        scores = torch.bmm(query / math.sqrt(width), key.mT)
-        if merged.bias is not None:
-            added = scores.view(rows, heads, length, length) + merged.bias
-            scores = added.flatten(0, 1)
-        kept = scores.softmax(-1) * _factors(merged.blocks, heads, dropout)
-        mixed = torch.bmm(kept, value).view(rows, heads, length, width)
+        scores = torch.bmm(query / math.sqrt(width), key.mT).view(rows, heads, length, length)
+        for added in merged.added:
+            # In place: with long texts scores are most of the memory.
+            scores.add_(added)
+        kept = scores.softmax(-1).mul(_factors(merged.blocks, heads, dropout))
+        mixed = torch.bmm(kept.flatten(0, 1), value).view(rows, heads, length, width)
         mixed = mixed.transpose(1, 2).to(qkv.dtype).reshape(-1, heads, width)
     return mixed if merged.slots is None else mixed.index_select(0, merged.slots)
 
 
 def _factors(blocks: Sequence[AttentionBlock], heads: int, dropout: float) -> Tensor:
-    """What weights are multiplied with [rows * heads, length, length]: 0, or more than 1.
+    """What weights are multiplied with [rows, heads, length, length]: 0, or more than 1.
 
     Each block draws its own, so that results do not depend on which are merged.
     """
@@ -117,10 +116,10 @@ def _factors(blocks: Sequence[AttentionBlock], heads: int, dropout: float) -> Te
         for block in blocks
     ]
     if len(drawn) == 1:
-        return drawn[0].div_(1.0 - dropout).flatten(0, 1)
+        return drawn[0].div_(1.0 - dropout)
     ends = list(accumulate(block.rows for block in blocks))
     length = blocks[-1].length
     factors = torch.zeros(ends[-1], heads, length, length)
     for end, block, own in zip(ends, blocks, drawn, strict=True):
         factors[end - block.rows : end, :, : block.length, : block.length] = own
-    return factors.div_(1.0 - dropout).flatten(0, 1)
+    return factors.div_(1.0 - dropout)
