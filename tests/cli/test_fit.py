@@ -17,9 +17,10 @@ Command = Callable[..., tuple[object, str, str]]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The arguments of `tercet.fit`, which is not called itself."""
+def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The arguments of `tercet.fit`, which is not called itself; a parameter is its shortage."""
     noted: list[dict[str, Any]] = []
+    shortage = getattr(request, "param", None)
 
     def fit(*files: str, **options: Any) -> Any:
         noted.append({"files": files, **options})
@@ -27,7 +28,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             "one": TaskScore("accuracy", 0.91234, (0.85, 0.97), 0.5, 0.88, 1200),
             "two": TaskScore("pearson", None, None, None, None, 3),
         }
-        return SimpleNamespace(folder=Path("runs/one"), data=Path("/data"), scores=scores)
+        return SimpleNamespace(
+            folder=Path("runs/one"), data=Path("/data"), scores=scores, shortage=shortage
+        )
 
     monkeypatch.setattr("tercet.fitting.fit.fit", fit)
     return noted
@@ -61,6 +64,15 @@ def test_scores_and_what_to_do_next_are_printed(tercet: Command, calls: list[Any
     assert (call["minutes"], call["seed"]) == (10.0, 11711)
     unset = ("text", "label", "kind", "task", "dev", "group", "encoder", "onto", "out", "device")
     assert all(call[name] is None for name in unset)
+
+
+@pytest.mark.parametrize("calls", [None, "Time limited this model."], indirect=True)
+def test_the_last_line_says_what_time_did_not_allow(
+    tercet: Command, calls: list[Any], request: pytest.FixtureRequest
+) -> None:
+    last = tercet("one.csv")[2].splitlines()[-1]
+    is_short = "Time" in request.node.callspec.id
+    assert (last == "Warning: Time limited this model.") == is_short
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 
 import tercet
 from tercet.fitting import fit as fitting
-from tercet.fitting.budget import NO_TIME, Budget
-from tercet.fitting.by_folds import FOLDS, SHORTENED, SLOW
+from tercet.fitting.budget import NO_TIME, UNTUNED, Budget
+from tercet.fitting.by_folds import SHORTENED, SLOW, UNFOLDED
 from tercet.fitting.deadline import Deadline, OutOfTimeError
 from tercet.fitting.trial import Trial
 from tercet.progress import Progress
@@ -73,20 +74,21 @@ def weights(folder: Path) -> list[bytes]:
 
 
 @pytest.fixture
-def slowly(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pace], tuple[Any, Slow]]:
+def slowly(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Slow]]:
     """`fit` by a clock of steps, with 0.8 seconds to encode all rows once."""
 
-    def run(pace: Pace) -> tuple[Any, Slow]:
+    def run(pace: Pace, minutes: float = MINUTES) -> tuple[Any, Slow]:
         clock = Slow(lambda what, note: 0.0 if what == "linear model" else pace(what, note))
         monkeypatch.setattr(fitting, "Budget", lambda s: Budget(s, clock=lambda: clock.now))
         outputs = Trial.outputs
 
         def slow_outputs(trial: Trial, *arguments: Any) -> Any:
-            clock.now += 0.8 / FOLDS if clock.works[-1] == "linear model" else 0.0
+            # Each fold is one batch of the two that all rows make.
+            clock.now += 0.4 if clock.works[-1] == "linear model" else 0.0
             return outputs(trial, *arguments)
 
         monkeypatch.setattr(Trial, "outputs", slow_outputs)
-        return fit(team=rows(), minutes=MINUTES, listener=clock), clock
+        return fit(team=rows(), minutes=minutes, listener=clock), clock
 
     return run
 
@@ -117,6 +119,7 @@ def test_nothing_depends_on_the_pace_within_the_time(slowly: Any) -> None:
     assert one.scores == other.scores
     assert shortened(one) is None
     assert first.said == second.said
+    assert one.shortage is None
     # Nor on a machine that is slow for a while.
     seen = 0
 
@@ -143,6 +146,7 @@ def test_the_last_training_is_shortened_and_trains_again_to_the_same_model(slowl
     assert SHORTENED in result.warnings
     assert SHORTENED.replace("'", "&#39;") in (result.folder / "report.html").read_text("utf-8")
     assert f"Warning: {SHORTENED}" in clock.said
+    check_shortage(result, clock, f"the training was shortened from 20 to {cut[1]} steps")
 
 
 def test_a_share_judges_where_trials_are_too_slow(slowly: Any) -> None:
@@ -150,8 +154,10 @@ def test_a_share_judges_where_trials_are_too_slow(slowly: Any) -> None:
     result, clock = slowly(lambda what, note: 3.0 if note else 5.5)
     assert SLOW in clock.said
     assert result.recipe.tasks["team"].data.dev == 0.15
-    assert len(shortened(result)) == len(clock.shortenings) == 1
+    (cut,) = shortened(result)
+    assert len(clock.shortenings) == 1
     assert clock.now <= 60.0 * MINUTES
+    check_shortage(result, clock, f"{UNFOLDED}; the training was shortened from 20 to {cut[1]}")
     assert weights(result.folder) == trained_again(result)
 
 
@@ -161,6 +167,33 @@ def test_the_linear_model_is_kept_where_even_that_is_too_slow(slowly: Any) -> No
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
     assert sum("simple baselines" in sentence for sentence in clock.said) == 1
     assert result.scores["team"].value == result.scores["team"].linear
+    check_shortage(result, clock, UNTUNED)
+
+
+def check_shortage(result: Any, clock: Slow, left_out: str) -> None:
+    """That a user sees everywhere what time did not allow, before all else that is wrong."""
+    assert left_out in result.shortage
+    assert result.warnings[0] == result.shortage
+    assert f"  Warning: {result.shortage}" in repr(result).splitlines()
+    assert f"Warning: {result.shortage}" in clock.said
+    page = (result.folder / "report.html").read_text("utf-8")
+    warnings = page[page.index('class="warnings"') :]
+    assert warnings.index("Time limited this model: ") < warnings.index("</li>")
+
+
+@pytest.mark.parametrize("seconds", [3.0, 40.0])
+def test_the_minutes_that_it_asks_for_suffice_and_half_of_them_do_not(
+    slowly: Any, seconds: float
+) -> None:
+    minutes = asked_minutes(slowly(lambda *_: seconds)[0])
+    assert slowly(lambda *_: seconds, minutes)[0].shortage is None
+    assert slowly(lambda *_: seconds, minutes / 2)[0].shortage is not None
+
+
+def asked_minutes(result: Any) -> int:
+    found = re.search(r"`--minutes (\d+)`", result.shortage)
+    assert found is not None
+    return int(found[1])
 
 
 class Clock:

@@ -65,6 +65,41 @@ def test_blocks_attend_within_each_row_only(tokens, biased):
         torch.testing.assert_close(result, right, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_gives_the_same_however_blocks_are_merged(make_tokens, biased, dtype):
+    rows = [[1] * length for length in LENGTHS]
+    tokens = DeviceTokens.from_host(make_tokens(rows), CPU)
+    torch.manual_seed(0)
+    qkv = torch.randn(sum(LENGTHS), 3, HEADS, HEAD_WIDTH).to(dtype).requires_grad_()
+    bias = torch.randn(HEADS, 40, 40, requires_grad=True) if biased else None
+    merged = AttentionInputs.prepare(tokens, bias=bias, dtype=dtype, head_width=HEAD_WIDTH)
+    assert merged.merged is not None
+    assert len(merged.merged) < len(tokens.plan.blocks)
+    results = []
+    for inputs in (merged, replace(merged, merged=None)):
+        torch.manual_seed(1)
+        mixed = attend_blocks(qkv, inputs, dropout=0.3)
+        inner = [qkv] if bias is None else [qkv, bias]
+        weights = torch.arange(mixed.numel()).view_as(mixed) % 7
+        results.append([mixed, *torch.autograd.grad((mixed.float() * weights).sum(), inner)])
+    for own, right in zip(*results, strict=True):
+        near = 1e-4 if dtype == torch.float32 else 0.06
+        torch.testing.assert_close(own, right, atol=near, rtol=near)
+
+
+def test_far_longer_rows_are_not_merged(make_tokens):
+    tokens = DeviceTokens.from_host(make_tokens([[1] * n for n in [4, 5, 6] * 20 + [300]]), CPU)
+    inputs = AttentionInputs.prepare(tokens, bias=None, dtype=torch.float32, head_width=HEAD_WIDTH)
+    assert inputs.merged is not None
+    assert [each.length for each in inputs.merged] == [6, 300]
+    with torch.no_grad():
+        asked = AttentionInputs.prepare(
+            tokens, bias=None, dtype=torch.float32, head_width=HEAD_WIDTH
+        )
+    assert asked.merged is None
+
+
 def test_the_kernel_with_a_bias_attends_within_each_row_only(make_tokens):
     launches = pytest.importorskip("tercet.nn.launches")
     torch.manual_seed(0)

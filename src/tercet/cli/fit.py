@@ -127,6 +127,8 @@ def fit(
         f"Train its recipe again: tercet train {result.folder}/recipe.toml --data "
         f"{shlex.quote(str(_short(Path(result.data))))} --out DIR"
     )
+    if result.shortage is not None:
+        print_message(f"Warning: {result.shortage}")
 
 
 def _short(folder: Path) -> Path:

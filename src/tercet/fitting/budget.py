@@ -13,6 +13,7 @@ TRAINING = 3.5
 USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2
+UNTUNED = "the encoder was not tuned, and only heads were fitted to it"
 NO_TIME = "Not enough time to tune the encoder: heads are fitted to it as it is."
 
 
@@ -26,6 +27,8 @@ class Budget:
         self.seconds = seconds
         self._clock = clock
         self._began = clock()
+        self._left_out: dict[str, None] = {}
+        self._needed = 0.0
 
     @property
     def spent(self) -> float:
@@ -35,6 +38,34 @@ class Budget:
     def left(self) -> float:
         """Seconds that may still be planned with."""
         return USED * self.seconds - self.spent
+
+    def leave_out(self, what: str, *, needed: float) -> None:
+        """Note what there is no time for, and how many seconds of a fit would have sufficed."""
+        self._left_out[what] = None
+        self._needed = max(self._needed, needed)
+
+    @property
+    def shortage(self) -> str | None:
+        """What was left out for lack of time, in a sentence; None if nothing was."""
+        if not self._left_out:
+            return None
+        given = self.seconds / 60.0
+        # More than were given, since these did not suffice.
+        minutes = max(math.ceil(self._needed / 60.0), math.floor(given) + 1)
+        about = f"{minutes} minute{'s' if minutes > 1 else ''}"
+        return (
+            f"Time limited this model: {'; '.join(self._left_out)}. About {about} would "
+            f"have sufficed here, instead of {given:g}: fit again with `--minutes {minutes}`, or "
+            f"`minutes={minutes}` in Python."
+        )
+
+    def full_seconds(self, settings: Settings, encoding: float, *, trainings: int) -> float:
+        """The seconds of a fit, from its beginning, that leave nothing out.
+
+        encoding, trainings: as for `epochs`
+        """
+        epochs = max(settings.epochs, LEAST_STEPS / settings.batches)
+        return (self.spent + TRAINING * encoding * trainings * epochs) / USED
 
     def epochs(self, settings: Settings, encoding: float, *, trainings: int) -> float:
         """How many epochs fit into the time that is left, at most those of the settings; 0 if that

@@ -9,7 +9,7 @@ import numpy as np
 
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.simple_scores import read_baselines
-from tercet.fitting.budget import NO_TIME
+from tercet.fitting.budget import NO_TIME, UNTUNED
 from tercet.fitting.deadline import Deadline
 from tercet.fitting.following import Joined, joined
 from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
@@ -27,8 +27,13 @@ def fit_by_dev(work: Work, settings: Settings, *, encoding: float | None = None)
         encoding = _encoding_seconds(work, settings)
     epochs = work.budget.epochs(settings, encoding, trainings=1)
     chosen = replace(settings, epochs=round(epochs, 2))
+    needed = work.budget.full_seconds(settings, encoding, trainings=1)
     if epochs == 0.0:
         work.listener.say(NO_TIME)
+        work.budget.leave_out(UNTUNED, needed=needed)
+    elif chosen.epochs < settings.epochs:
+        shorter = f"the encoder was tuned for {chosen.epochs:g} epochs instead of "
+        work.budget.leave_out(f"{shorter}{settings.epochs:g}", needed=needed)
     what, steps = ("heads", 1) if epochs == 0.0 else ("tuning", tune_steps(chosen))
     with joined(work.listener, what, steps=steps) as following:
         if epochs == 0.0:

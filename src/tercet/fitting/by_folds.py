@@ -12,7 +12,7 @@ from tercet.evaluation.simple_scores import Baselines, SimpleScores
 from tercet.evaluation.suites.tasks import TaskResult, TasksResult
 from tercet.evaluation.warnings import warnings_of
 from tercet.files import read_json_object, write_json
-from tercet.fitting.budget import NO_TIME
+from tercet.fitting.budget import NO_TIME, UNTUNED, USED
 from tercet.fitting.by_dev import fit_by_dev
 from tercet.fitting.choosing import Comparison, Folds, Judged, prefers_tuned, typical
 from tercet.fitting.deadline import Deadline, OutOfTimeError
@@ -39,6 +39,11 @@ AGAIN = (
     "Tuning is worse than the linear model on these folds, which is rare: rows are dealt out twice "
     "more, and the scores in the middle are shown."
 )
+UNFOLDED = (
+    "a part of the rows judged the model and was not trained on, instead of cross-validation with "
+    "a last training on all rows"
+)
+UNSURE = "folds that spoke against tuning were not dealt out again"
 SLOW = "Training is slower than planned: there is no time to judge it by cross-validation."
 
 
@@ -64,7 +69,8 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     with joined(work.listener, "linear model", steps=FOLDS) as following:
         linear = splits[0].judge(linear_trial, following)
     # Fitting the heads, and what that imports, would be most of the time with few rows.
-    encoding = linear.seconds
+    encoding = linear.batch_seconds * settings.batches
+    needed = work.budget.full_seconds(settings, encoding, trainings=FOLDS)
     baselines = _baselines(linear)
     is_folded = work.budget.epochs(settings, encoding, trainings=FOLDS) == settings.epochs
     if is_folded:
@@ -73,14 +79,16 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
             best, compared = _tune(work, settings, splits, linear_trial, linear, world=world)
             return _measured(work, best, examples, _baselines(compared.linear))
         except OutOfTimeError as late:
-            encoding = late.encoding
+            encoding, needed = late.encoding, late.needed
             work.listener.say(SLOW)
     if work.budget.epochs(settings, encoding, trainings=1) > 0.0:
         # No time to train on every fold: one part of the rows judges instead.
+        work.budget.leave_out(UNFOLDED, needed=needed)
         return fit_by_dev(work, replace(settings, judge="share"), encoding=encoding)
     if not is_folded:
         _say_baselines(work, baselines)
     work.listener.say(NO_TIME)
+    work.budget.leave_out(UNTUNED, needed=needed)
     with joined(work.listener, "heads", steps=1) as following:
         work.train(_decided(linear_recipe, settings, linear), baselines, following)
     return _measured(work, linear, examples, baselines)
@@ -119,7 +127,10 @@ def _tune(
         compared = [Comparison(splits[0].judge(trial, following, limit=limit), linear)]
         seconds = work.budget.spent - began
         # As long again for the last training, which is on all rows.
-        if compared[0].gain < 0.0 and len(splits) * seconds < work.budget.left:
+        if compared[0].gain < 0.0 and len(splits) * seconds >= work.budget.left:
+            needed = (work.budget.spent + len(splits) * seconds) / USED
+            work.budget.leave_out(UNSURE, needed=needed)
+        elif compared[0].gain < 0.0:
             following.tell(AGAIN)
             following.lengthen((len(splits) - 1) * folded)
             compared += [

@@ -19,7 +19,7 @@ from tercet.evaluation.scaling import fit_decisions
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.suites.tasks import places_of
 from tercet.fitting.following import Joined
-from tercet.fitting.planning import CONTRAST
+from tercet.fitting.planning import BATCH, CONTRAST
 from tercet.fitting.trial import Rows, Trial
 from tercet.specs import Floats, Scaling, TaskSpec
 from tercet.training.loop import Limit
@@ -33,13 +33,14 @@ it by chance. With more rows, what they show counts."""
 class Judged:
     """What a candidate predicts for all rows of the tasks, each by a model that did not see it.
 
-    seconds: to predict all rows once
+    batch_seconds: to predict the rows of a batch, at the best pace of all folds: other work on the
+        machine only ever makes one slower
     """
 
     tasks: Mapping[str, TaskSpec]
     outputs: Mapping[str, Floats]
     labels: Mapping[str, Labels]
-    seconds: float
+    batch_seconds: float
 
     def answers(self, name: str, examples: Examples) -> Answers:
         """The predictions of a task, calibrated, with metrics and intervals."""
@@ -130,18 +131,20 @@ class Folds:
             name: np.zeros((len(self._numbers[name]), task.outputs(best_mode(task))), np.float32)
             for name, task in tasks.items()
         }
-        seconds = 0.0
+        paces = []
         for fold in range(self.count):
             following.note = f"trial {fold + 1} of {self.count}"
             rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
             trial.train(rows, listener=following, limit=limit)
-            began = self._clock()
+            began, batches = self._clock(), 0
             for name, task in tasks.items():
                 others = self._rows(name, fold, held_out=True)
                 outputs[name][others] = trial.outputs(name, best_mode(task), others)
-            seconds += self._clock() - began
+                batches += -(-len(others) // BATCH)
+            if batches:
+                paces.append((self._clock() - began) / batches)
         labels = {n: each.labels for n, each in self.examples.items() if each.labels is not None}
-        return Judged(tasks, outputs, labels, seconds)
+        return Judged(tasks, outputs, labels, min(paces))
 
     def _rows(self, name: str, fold: int, *, held_out: bool) -> Rows:
         numbers = self._numbers[name.removesuffix(CONTRAST)]

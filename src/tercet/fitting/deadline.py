@@ -24,10 +24,12 @@ class OutOfTimeError(Exception):
     """Trainings take longer than there is time for.
 
     encoding: seconds to encode all rows once, at the pace so far
+    needed: seconds of a fit, from its beginning, that would have sufficed
     """
 
-    def __init__(self, encoding: float) -> None:
+    def __init__(self, encoding: float, *, needed: float) -> None:
         self.encoding = encoding
+        self.needed = needed
 
 
 class Deadline:
@@ -69,6 +71,10 @@ class Deadline:
         seconds = USED * (self._budget.seconds - self._budget.spent)
         return math.floor(seconds / max(self._paces) - self._steps_after)
 
+    def _needed(self, steps_left: int) -> float:
+        """Seconds of a fit in which so many more steps are done too."""
+        return (self._budget.spent + max(self._paces) * (steps_left + self._steps_after)) / USED
+
     @property
     def encoding(self) -> float:
         """Seconds to encode all rows once."""
@@ -96,12 +102,13 @@ class Deadline:
     def check(self, done: int, planned: int, *, total: int) -> None:
         """Raise if all trainings, of so many steps in total, do not end in time, once there is just
         time for another way to end."""
-        is_missed = self.is_missed(total - self.note(done, planned))
+        left = total - self.note(done, planned)
+        is_missed = self.is_missed(left)
         before, pace = self._fitted, max(self._paces)
         self._fitted = [pace * steps <= self._budget.left for steps in self._fallbacks]
         is_lost = any(was and not is_ for was, is_ in zip(before, self._fitted, strict=True))
         if is_missed and (is_lost or not self._fitted[-1]):
-            raise OutOfTimeError(self.encoding)
+            raise OutOfTimeError(self.encoding, needed=self._needed(left))
 
     def shorten(self, done: int, planned: int, *, following: Joined) -> int | None:
         """A lower number of steps for a training that does not end in time, once there is just time
@@ -113,6 +120,10 @@ class Deadline:
         steps = done + max(LEAST, self.possible_steps())
         if steps >= planned:
             return None
+        self._budget.leave_out(
+            f"the training was shortened from {planned} to {steps} steps",
+            needed=self._needed(planned - done),
+        )
         following.shorten(planned - steps)
         following.tell(
             f"Training is slower than planned: it is shortened from {planned} to {steps} steps, to "

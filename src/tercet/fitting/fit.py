@@ -108,7 +108,6 @@ def fit(
         try:
             settings = _settings(inputs, work, body, is_onto=onto is not None, long=long, seed=seed)
             fitted = (fit_by_folds if settings.judge == "folds" else fit_by_dev)(work, settings)
-            shutil.rmtree(work.folder / "checkpoints", ignore_errors=True)
             return _finished(work, settings, fitted, inputs.keep(work.folder / DATA))
         except BaseException:
             # Half a run is of no use, and would be in the way of the next call.
@@ -211,6 +210,7 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
         if answers.task in names
     }
     _warn_of_hurt(work.folder, settings.sources, scores)
+    _note_shortage(work)
     report = Report([evaluation], run=work.folder)
     write_text(work.folder / REPORT, report.to_html())
     write_json(work.folder / EVALUATION, report.to_json())
@@ -218,6 +218,15 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
     for warning in result.warnings:
         work.listener.say(f"Warning: {warning}")
     return result
+
+
+def _note_shortage(work: Work) -> None:
+    """Say before all other warnings that time limited the model."""
+    if (shortage := work.budget.shortage) is None:
+        return
+    summary = read_json_object(work.folder / SUMMARY)
+    summary |= {"shortage": shortage, "warnings": [shortage, *summary["warnings"]]}
+    write_json(work.folder / SUMMARY, summary)
 
 
 def _warn_of_hurt(folder: Path, sources: Sequence[Source], scores: Mapping[str, TaskScore]) -> None:

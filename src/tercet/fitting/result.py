@@ -102,6 +102,17 @@ class FitResult:
         """What is wrong with the model, one sentence each."""
         return list(read_json_object(self.folder / SUMMARY)["warnings"])
 
+    @property
+    def shortage(self) -> str | None:
+        """What was left out for lack of time, and how many minutes would have sufficed; None if
+        nothing was. It is the first of the warnings too.
+
+        >>> result.shortage is None or "minutes" in result.shortage
+        True
+        """
+        found = read_json_object(self.folder / SUMMARY).get("shortage")
+        return None if found is None else str(found)
+
     def report(self, file: str | Path) -> Path:
         """Write the HTML report to a file; the run folder has one too.
 

@@ -6,16 +6,14 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from tercet.data.table import TaskTable
 from tercet.recipe import Recipe
 from tercet.specs import Floats, Mode
-from tercet.training.checkpoint import Checkpoint
+from tercet.training.checkpoint import NoCheckpoints
 from tercet.training.distributed import World
 from tercet.training.listener import Listener, Silent
 from tercet.training.loop import Limit, Loop
@@ -53,7 +51,7 @@ class Trial:
                 self.recipe,
                 losses=losses,
                 log=MetricsLog(stream, describe=lambda draw: f"a batch of {draw.task}"),
-                checkpoints=_NoCheckpoints(),
+                checkpoints=NoCheckpoints(),
                 listener=listener,
                 score=None,
                 limit=limit,
@@ -64,12 +62,3 @@ class Trial:
         table = self.tables[task].take(rows)
         used = table.columns[: 1 if mode == "single" else 2]
         return self._prepared.engine(bf16=False).outputs(task, mode, used)
-
-
-class _NoCheckpoints:
-    """In place of checkpoints, for trainings that are short and left behind."""
-
-    def save(self, step: int, checkpoint: Checkpoint) -> None: ...
-    def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None: ...
-    def best(self, step: int) -> dict[str, Tensor]:
-        raise AssertionError("a trial keeps its last weights")

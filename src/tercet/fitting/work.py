@@ -55,6 +55,8 @@ class Work:
             listener=following,
             baselines=baselines,
             limit=limit,
+            # Half a fit is removed, and begun again.
+            resumable=False,
         )
         if result is None:
             raise TercetError("`fit` runs in one process; use `tercet train` with torchrun.")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.nn.device_tokens import AttentionBlock, AttentionPlan, DeviceTokens
+from tercet.nn.dropped import MergedBlocks, attend_merged, merge
 from tercet.nn.side import SideLayer, project
 
 RAGGED_TOKENS, RAGGED_LONGEST = 8192, 128
@@ -32,6 +33,7 @@ class AttentionInputs:
     relations: what `Architecture.relations` tells the layers; None where it has none
     ragged_bias: relative position bias [heads, span, span] where one kernel takes it and all rows
         instead of the blocks
+    merged: the blocks as attention with dropout takes them on a CPU; None elsewhere
     """
 
     tokens: DeviceTokens
@@ -39,6 +41,7 @@ class AttentionInputs:
     varlen: bool
     relations: Any = None
     ragged_bias: Tensor | None = None
+    merged: tuple[MergedBlocks, ...] | None = None
 
     @classmethod
     def prepare(
@@ -67,7 +70,10 @@ class AttentionInputs:
             wide = bias.float().contiguous()
             return cls(tokens, (), varlen=False, relations=related, ragged_bias=wide)
         biases = tuple(_block_bias(block, bias, dtype) for block in tokens.plan.blocks)
-        return cls(tokens, biases, varlen=False, relations=related)
+        merged = None
+        if torch.is_grad_enabled() and tokens.ids.device.type == "cpu" and _are_exact(tokens.plan):
+            merged = merge(tokens.plan.blocks, biases)
+        return cls(tokens, biases, varlen=False, relations=related, merged=merged)
 
 
 class SelfAttention(nn.Module):
@@ -102,6 +108,8 @@ class SelfAttention(nn.Module):
 
 def attend_blocks(qkv: Tensor, inputs: AttentionInputs, *, dropout: float) -> Tensor:
     """Attention by blocks: qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
+    if dropout > 0.0 and inputs.merged:
+        return attend_merged(qkv, inputs.merged, dropout=dropout)
     return by_blocks(qkv, inputs.tokens.plan, inputs.biases, partial(attend_block, dropout=dropout))
 
 
@@ -163,6 +171,11 @@ def _block_bias(block: AttentionBlock, bias: Tensor | None, dtype: torch.dtype) 
     padding = torch.zeros(block.real.shape, dtype=dtype, device=block.real.device)
     padding = padding.masked_fill(~block.real, -math.inf)[:, None, None, :]
     return padding if nearby is None else nearby + padding
+
+
+def _are_exact(plan: AttentionPlan) -> bool:
+    """Whether no block has padding."""
+    return plan.slots is None and all(block.real is None for block in plan.blocks)
 
 
 def _takes_ragged_bias(tokens: DeviceTokens, dtype: torch.dtype, head_width: int) -> bool:

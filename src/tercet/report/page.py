@@ -68,7 +68,7 @@ def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Pa
         sections=[section for section in sections if not section.empty],
         missing=evaluation.missing,
         # Those of the run are the same sentences where it was measured on the same rows.
-        warnings=list(dict.fromkeys([*warnings, *(() if run is None else run.warnings)])),
+        warnings=list(dict.fromkeys([*(() if run is None else run.warnings), *warnings])),
     )
 
 

@@ -97,6 +97,16 @@ class Checkpoints:
         return sorted(self._folder.glob(f"{_PREFIX}*"))
 
 
+class NoCheckpoints:
+    """In place of checkpoints, for trainings that nobody resumes and that keep their last
+    weights."""
+
+    def save(self, step: int, checkpoint: Checkpoint) -> None: ...
+    def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None: ...
+    def best(self, step: int) -> dict[str, Tensor]:
+        raise AssertionError("without checkpoints only the last weights are known")
+
+
 def optimiser_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's state as `parameter/moment` tensors."""
     names: dict[Tensor, str] = {p: name for name, p in network.named_parameters()}

@@ -79,11 +79,16 @@ class GradientRows:
         norm: Tensor = torch.linalg.vector_norm(
             torch.stack([torch.linalg.vector_norm(part) for part in (self.rows[0], self._head_row)])
         )
-        if greatest > 0.0:
+        if greatest > 0.0 and not self._is_surely_less(norm, greatest):
             factor = (greatest / (norm + 1e-6)).clamp(max=1.0)
             self.rows[0].mul_(factor)
             self._head_row.mul_(factor)
         return norm
+
+    @staticmethod
+    def _is_surely_less(norm: Tensor, greatest: float) -> bool:
+        """Whether nothing needs scaling; unknown on a GPU, where to ask is to wait."""
+        return norm.device.type == "cpu" and norm.item() + 1e-6 <= greatest
 
 
 def _space(parameter: nn.Parameter) -> int:

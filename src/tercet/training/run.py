@@ -23,7 +23,7 @@ from tercet.network.network import Network
 from tercet.recipe import Recipe
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
 from tercet.training.baselines import measure_baselines
-from tercet.training.checkpoint import Checkpoint, Checkpoints
+from tercet.training.checkpoint import Checkpoint, Checkpoints, NoCheckpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
 from tercet.training.finished import complete
@@ -55,6 +55,7 @@ def train_recipe(
     listener: Listener,
     baselines: Baselines | None = None,
     limit: Limit | None = None,
+    resumable: bool = True,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
 
@@ -63,6 +64,7 @@ def train_recipe(
     baselines: the scores of the simplest models; default: they are measured
     changed_data: whether a run may resume with other data than it was started with
     limit: what may shorten stages while they train; the run's recipe then says so
+    resumable: whether checkpoints are written; without, stages keep their last weights
     """
     world = World.join(device)
     try:
@@ -76,6 +78,7 @@ def train_recipe(
             listener=listener,
             baselines=baselines,
             limit=limit,
+            resumable=resumable,
         )
         return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
     finally:
@@ -95,10 +98,12 @@ class Run:
         listener: Listener,
         baselines: Baselines | None = None,
         limit: Limit | None = None,
+        resumable: bool = True,
     ) -> None:
         self.recipe = recipe
         self._given_baselines = baselines
         self._limit = limit
+        self._resumable = resumable
         self.data = data
         self.folder = RunFolder(out, recipe)
         self.world = world
@@ -147,7 +152,7 @@ class Run:
                 self.recipe,
                 losses=losses,
                 log=MetricsLog(stream, describe=lambda draw: _describe(losses.tables, draw)),
-                checkpoints=checkpoints,
+                checkpoints=checkpoints if self._resumable else NoCheckpoints(),
                 listener=listener,
                 score=self._scorer(prepared),
                 limit=self._limit,
