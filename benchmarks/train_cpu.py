@@ -47,7 +47,6 @@ RUNS = (
     (OURS, "bf16", BRIEFLY, True),
     (OURS, "fp32", NOT, True),
     (OURS, "fp32", LONG, True),
-    (PEER, "fp32", LONG, True),
 )
 """Library, precision, what threads do that wait, and whether another process is busy."""
 COLUMNS = ["library", "threads that wait", "beside a busy process", "examples/s"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import threading
+from functools import cache
+from pathlib import Path
 
 THREADS = "OMP_NUM_THREADS"
 """The environment variable from which torch reads its number of threads on import."""
@@ -67,6 +70,14 @@ def give_way() -> None:
     """Let other threads go first where cores are few; on Linux, where threads have priorities."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+@cache
+def is_amd() -> bool:
+    """Whether this machine's CPU is AMD's."""
+    info = Path("/proc/cpuinfo")
+    found = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
+    return "AuthenticAMD" in found
 
 
 def _cores() -> int:
