@@ -1,6 +1,7 @@
 """Every encoder architecture at its base shape: sentences per second against sentence-transformers.
 
     python benchmarks/encoders.py [FAMILY...] [--device cpu|cuda] [--out results/encoders.json]
+    python benchmarks/encoders.py [FAMILY...] --folders DIR --make    only makes the encoders
 
 Makes its own encoders with random weights (12 layers, 768 wide, the vocabulary size of the
 published base model), tokenizers and texts, so that it needs no network and no data. Texts have as
@@ -9,7 +10,7 @@ use the same threads; their runs alternate, and medians are compared. On a CPU b
 and the peer has its default batches of 32. On a GPU ours computes in bf16, and the peer has its
 best of fp16 and bf16 with batches of 128 and 512 (fp32 and its default of 32 are far slower). Each
 family's result is written as soon as it is measured; --out keeps those of other families and
-devices.
+devices. --folders keeps the encoders, so that they can be made before a machine is reserved.
 """
 
 from __future__ import annotations
@@ -176,11 +177,16 @@ def make_folder(family: Family, texts: list[str], folder: Path) -> None:
     SentenceTransformer(modules=modules, device="cpu").save(str(folder / "sentence"))
 
 
-def made_folders(names: list[str], texts: list[str], device: str) -> Iterator[tuple[str, Path]]:
-    """Families and their folders; on a GPU all are made first, as its time is dear."""
+def made_folders(
+    names: list[str], texts: list[str], device: str, kept: Path | None = None
+) -> Iterator[tuple[str, Path]]:
+    """Families and their folders; on a GPU all are made first, as its time is dear.
+
+    kept: where folders stay and are found again
+    """
     with tempfile.TemporaryDirectory() as place:
-        folders = {name: Path(place) / name for name in names}
-        if device == "cuda":
+        folders = {name: (kept or Path(place)) / name for name in names}
+        if device == "cuda" and kept is None:
             with ProcessPoolExecutor(len(names), get_context("spawn")) as pool:
                 for made in [
                     pool.submit(make_folder, FAMILIES[name], texts, folder)
@@ -191,7 +197,8 @@ def made_folders(names: list[str], texts: list[str], device: str) -> Iterator[tu
             if not folder.exists():
                 make_folder(FAMILIES[name], texts, folder)
             yield name, folder / "sentence"
-            shutil.rmtree(folder)
+            if kept is None:
+                shutil.rmtree(folder)
 
 
 def make_tokenizer(family: Family, texts: list[str]) -> Any:
@@ -345,6 +352,8 @@ def main() -> None:
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--sentences", type=int, help="default: 320 on a CPU, 16384 on a GPU")
+    parser.add_argument("--folders", type=Path, help="keep the encoders here; default: nowhere")
+    parser.add_argument("--make", action="store_true", help="only make the encoders")
     parser.add_argument("--out", type=Path, default=Path("results/encoders.json"))
     arguments = parser.parse_args()
     unknown = [name for name in arguments.families if name not in FAMILIES]
@@ -353,9 +362,14 @@ def main() -> None:
     device = arguments.device
     texts = make_texts(max(arguments.sentences or SENTENCES[device], 8_192))
     used = texts[: arguments.sentences or SENTENCES[device]]
+    names = arguments.families or list(FAMILIES)
+    folders = made_folders(names, texts[:8_192], device, arguments.folders)
+    if arguments.make:
+        print(*(folder for _, folder in folders), sep="\n")
+        return
     print("| family | tokens per text | ours/s | peer/s | ratio | its best setting |")
     print("|---|---|---|---|---|---|", flush=True)
-    for name, folder in made_folders(arguments.families or list(FAMILIES), texts[:8_192], device):
+    for name, folder in folders:
         result = measure(folder, used, device)
         result["tokens_per_text"] = token_count(folder, used)
         store(arguments.out, device, name, result)

@@ -5,15 +5,14 @@
 
 MiniLM-L6, batches of 32 Quora pairs, cosine regression, all cores. Each run is in a process of its
 own and reads TERCET_DATA. `beside` runs share the machine with one process that computes without
-end. Settled rates leave out the first steps. Threads that wait for others spin for a while, as is
-the default, or sleep at once (OMP_WAIT_POLICY=PASSIVE). Writes its tables to
-results/train_cpu.json.
+end. Settled rates and cores in use leave out the first steps. Threads that wait for others spin
+before they sleep: briefly, as `tercet train` sets it; for milliseconds, OpenMP's default; or not at
+all (OMP_WAIT_POLICY=PASSIVE). Writes its tables to results/train_cpu.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import subprocess
@@ -23,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tercet.cores import threads
+from tercet.cores import BRIEF_SPINS, SPINS, threads
 
 BATCH, WARM_UP = 32, 3
 ENCODER = "all-minilm-l6-v2"
@@ -32,7 +31,24 @@ FILE = "train_cpu.json"
 BURN = "x = 0\nwhile True: x = (x * 31 + 7) % 1000003"
 PACKAGES = ("torch", "sentence-transformers", "transformers")
 SCORED = 1_500
-SPIN, SLEEP = "spin, then sleep", "sleep"
+BRIEFLY, LONG, NOT = "spin briefly", "spin for milliseconds", "sleep at once"
+WAITING = {
+    BRIEFLY: {SPINS: str(BRIEF_SPINS)},
+    LONG: {},
+    NOT: {"OMP_WAIT_POLICY": "PASSIVE"},
+}
+RUNS = (
+    (PEER, "fp32", LONG, False),
+    (OURS, "fp32", BRIEFLY, False),
+    (OURS, "bf16", BRIEFLY, False),
+    (OURS, "fp32", LONG, False),
+    (OURS, "fp32", NOT, False),
+    (OURS, "fp32", BRIEFLY, True),
+    (OURS, "bf16", BRIEFLY, True),
+    (OURS, "fp32", NOT, True),
+    (OURS, "fp32", LONG, True),
+)
+"""Library, precision, what threads do that wait, and whether another process is busy."""
 COLUMNS = ["library", "threads that wait", "beside a busy process", "examples/s"]
 COLUMNS += ["ratio to the first", "cores in use", "of undisturbed"]
 
@@ -49,8 +65,16 @@ def recipe(*, steps: int, precision: str, rows: int) -> Any:
     return found.model_copy(update={"tasks": {"pairs": limited}, "stages": [trained]})
 
 
-def ours(steps: int, precision: str) -> list[float]:
-    """Seconds of each step."""
+Mark = tuple[float, float]
+"""The time, and the time of this process on all cores."""
+
+
+def now() -> Mark:
+    return time.perf_counter(), time.process_time()
+
+
+def ours(steps: int, precision: str) -> list[Mark]:
+    """The beginning, and the end of each step."""
     from tercet.training.backward import Backward
     from tercet.training.distributed import World
     from tercet.training.listener import Silent
@@ -73,16 +97,16 @@ def ours(steps: int, precision: str) -> list[float]:
     set_modes(losses.network)
     backward = Backward(chosen, stage, losses)
     update = Update(losses.network, stage.optimiser, rows=backward.rows, after=None)
-    marks = [time.perf_counter()]
+    marks = [now()]
     for number in range(steps):
         draws = plan.draws(number)
         backward(draws, step=number)
         update(factor=1.0, tasks=frozenset(draw.task for draw in draws))
-        marks.append(time.perf_counter())
+        marks.append(now())
     return marks
 
 
-def peers(steps: int, precision: str) -> list[float]:
+def peers(steps: int, precision: str) -> list[Mark]:
     import torch
     from datasets import Dataset
     from sentence_transformers import (
@@ -104,15 +128,15 @@ def peers(steps: int, precision: str) -> list[float]:
     rows = Dataset.from_dict(
         {"sentence1": first[:count], "sentence2": second[:count], "score": labels[:count]}
     )
-    marks: list[float] = []
+    marks: list[Mark] = []
 
     class Marks(TrainerCallback):  # type: ignore[misc]
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             if not marks:
-                marks.append(time.perf_counter())
+                marks.append(now())
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            marks.append(time.perf_counter())
+            marks.append(now())
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = SentenceTransformerTrainingArguments(
@@ -137,13 +161,8 @@ def peers(steps: int, precision: str) -> list[float]:
 
 
 def one(library: str, precision: str, steps: str) -> None:
-    """Train in this process; prints the seconds of each step and the cores in use as JSON."""
-    measure = ours if library == OURS else peers
-    begin = time.process_time(), time.perf_counter()
-    marks = measure(int(steps), precision)
-    used = (time.process_time() - begin[0]) / (time.perf_counter() - begin[1])
-    taken = [after - before for before, after in itertools.pairwise(marks)]
-    print(json.dumps({"seconds": taken, "cores": used}))
+    """Train in this process; prints the marks as JSON."""
+    print(json.dumps((ours if library == OURS else peers)(int(steps), precision)))
 
 
 def alone(library: str, precision: str, steps: int, *, busy: bool, **variables: str) -> Any:
@@ -158,9 +177,9 @@ def alone(library: str, precision: str, steps: int, *, busy: bool, **variables: 
         if burner is not None:
             burner.kill()
             burner.wait()
-    found = json.loads(done.stdout.splitlines()[-1])
-    settled = found["seconds"][WARM_UP:]
-    return BATCH * len(settled) / sum(settled), found["cores"]
+    settled = json.loads(done.stdout.splitlines()[-1])[WARM_UP:]
+    seconds, used = (end - begin for begin, end in zip(settled[0], settled[-1], strict=True))
+    return BATCH * (len(settled) - 1) / seconds, used / seconds
 
 
 def rate(steps: int) -> None:
@@ -169,40 +188,33 @@ def rate(steps: int) -> None:
 
     rows: list[list[str]] = []
     undisturbed: dict[tuple[str, str, str], float] = {}
-    for busy in (False, True):
-        for library, precision, waiting in (
-            (PEER, "fp32", SPIN),
-            (OURS, "fp32", SLEEP),
-            (OURS, "bf16", SLEEP),
-            (OURS, "fp32", SPIN),
-        ):
-            variables = {"OMP_WAIT_POLICY": "PASSIVE"} if waiting == SLEEP else {}
-            examples, cores = alone(library, precision, steps, busy=busy, **variables)
-            key = library, precision, waiting
-            undisturbed.setdefault(key, examples)
-            rows.append(
-                [
-                    f"{library}, {precision}",
-                    waiting,
-                    "yes" if busy else "no",
-                    f"{examples:.1f}",
-                    f"{examples / next(iter(undisturbed.values())):.2f}",
-                    f"{cores:.2f}",
-                    f"{100 * examples / undisturbed[key]:.0f} %",
-                ]
-            )
-            print("\t".join(rows[-1]), flush=True)
-            write_record(
-                FILE,
-                "rate",
-                command=f"python benchmarks/train_cpu.py rate --steps {steps}",
-                columns=COLUMNS,
-                rows=rows,
-                packages=PACKAGES,
-                encoder=ENCODER,
-                data=f"Quora pairs, batches of {BATCH}, {steps - WARM_UP} steps after {WARM_UP}",
-                threads=threads(),
-            )
+    for library, precision, waiting, busy in RUNS:
+        examples, cores = alone(library, precision, steps, busy=busy, **WAITING[waiting])
+        key = library, precision, waiting
+        undisturbed.setdefault(key, examples)
+        rows.append(
+            [
+                f"{library}, {precision}",
+                waiting,
+                "yes" if busy else "no",
+                f"{examples:.1f}",
+                f"{examples / next(iter(undisturbed.values())):.2f}",
+                f"{cores:.2f}",
+                f"{100 * examples / undisturbed[key]:.0f} %",
+            ]
+        )
+        print("\t".join(rows[-1]), flush=True)
+        write_record(
+            FILE,
+            "rate",
+            command=f"python benchmarks/train_cpu.py rate --steps {steps}",
+            columns=COLUMNS,
+            rows=rows,
+            packages=PACKAGES,
+            encoder=ENCODER,
+            data=f"Quora pairs, batches of {BATCH}, {steps - WARM_UP} steps after {WARM_UP}",
+            threads=threads(),
+        )
 
 
 def score(steps: int) -> None:

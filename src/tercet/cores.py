@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import threading
+from functools import cache
+from pathlib import Path
 
 THREADS = "OMP_NUM_THREADS"
 """The environment variable from which torch reads its number of threads on import."""
 
+SPINS, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+"""How long OpenMP's threads spin before they sleep; torch reads it on import."""
+BRIEF_SPINS = 10_000
+"""Longer than most pauses between two operators, shorter than another process's turn on a core."""
+
 NICENESS = 5
+
+_here = threading.local()
 
 
 def threads() -> int:
-    """Cores that this process may use; OMP_NUM_THREADS lowers it, as it does for torch."""
+    """Cores that this thread may use; OMP_NUM_THREADS lowers it, as it does for torch."""
     value = os.environ.get(THREADS, "")
-    return int(value) if value.isdecimal() and int(value) else _cores()
+    whole = int(value) if value.isdecimal() and int(value) else _cores()
+    return max(whole // getattr(_here, "sharers", 1), 1)
+
+
+def share_here(sharers: int) -> None:
+    """Let this thread compute with its share of the cores, one of several such threads."""
+    if getattr(_here, "sharers", None) == sharers:
+        return
+    _here.sharers = sharers
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(threads())
+        # A thread that has read its number keeps it, whatever another sets.
+        torch.get_num_threads()
+
+
+def spin_briefly() -> None:
+    """Let threads that wait for others sleep soon, unless the user says otherwise.
+
+    By default they spin for milliseconds: beside another process they then hold the core that the
+    thread they wait for could have. To be called before torch is imported.
+    """
+    if POLICY not in os.environ:
+        os.environ.setdefault(SPINS, str(BRIEF_SPINS))
 
 
 def share(processes: int) -> int:
@@ -38,6 +70,14 @@ def give_way() -> None:
     """Let other threads go first where cores are few; on Linux, where threads have priorities."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+@cache
+def is_amd() -> bool:
+    """Whether this machine's CPU is AMD's."""
+    info = Path("/proc/cpuinfo")
+    found = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
+    return "AuthenticAMD" in found
 
 
 def _cores() -> int:

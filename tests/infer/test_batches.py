@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.infer.batches import batches, token_counts
+from tercet.infer.batches import batches, even_budget, token_counts
 from tercet.text.tokenizer import Tokenizer
 
 lengths_of_rows = st.lists(st.integers(1, 200), max_size=80).map(
@@ -49,3 +49,24 @@ def test_lengths_are_those_of_the_tokens(tiny_encoder: Path) -> None:
         pair = template.pair(first, second, max_tokens=limit).lengths
         assert (token_counts([first], template=template, max_tokens=limit) == single).all()
         assert (token_counts([first, second], template=template, max_tokens=limit) == pair).all()
+
+
+@given(
+    lengths=st.lists(st.integers(2, 40), min_size=200, max_size=600),
+    threads=st.integers(2, 4),
+)
+def test_threads_get_equally_many_batches(lengths: list[int], threads: int) -> None:
+    rows = np.array(lengths)
+    budget = even_budget(rows, least=128, most=768, threads=threads)
+    assert 128 <= budget <= 768
+    work = sorted((int(rows[batch].sum()) for batch in batches(rows, budget=budget)), reverse=True)
+    loads = [0] * threads
+    for tokens in work:  # each thread takes the next batch when it is free
+        loads[loads.index(min(loads))] += tokens
+    assert max(loads) <= sum(lengths) / threads * 1.25 + 40
+
+
+def test_few_tokens_are_not_divided_further() -> None:
+    assert even_budget(np.array([10, 10]), least=128, most=768, threads=2) == 128
+    assert even_budget(np.array([10, 10]), least=128, most=768, threads=1) == 768
+    assert even_budget(np.zeros(0, np.int64), least=128, most=768, threads=2) == 768

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tercet import __version__
+from tercet.cores import spin_briefly
 from tercet.errors import (
     ArgumentError,
     ReportedElsewhereError,
@@ -126,6 +127,7 @@ class StderrHandler(logging.Handler):
 
 def main() -> None:
     """Run the command line; an error is one sentence on stderr and exit code 2."""
+    spin_briefly()
     try:
         with needing_torch():
             # Without standalone mode, an early exit returns its code, and errors are raised.

@@ -31,6 +31,20 @@ def batches(lengths: Rows, *, budget: int) -> list[Rows]:
     return row_batches
 
 
+def even_budget(lengths: Rows, *, least: int, most: int, threads: int) -> int:
+    """Tokens per batch with which all threads end at about the same time: as many batches for each.
+
+    lengths: tokens of each row, int64 [n]
+    """
+    if threads == 1 or not len(lengths):
+        return most
+    total, longest = int(lengths.sum()), int(lengths.max())
+    batches_each = -(-total // (most * threads))
+    # A batch ends before the row that does not fit: what is left would be one batch more.
+    share = -(-total // (batches_each * threads)) + longest // 2
+    return min(max(share, least), most)
+
+
 def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:
     """Row indices in batches of similar length, longest rows first, for engines that pad.
 

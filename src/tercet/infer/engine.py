@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tercet.infer.base import BaseEngine, Buffer, Columns
-from tercet.infer.batches import Rows, batches
+from tercet.infer.batches import Rows, batches, even_budget
 from tercet.infer.workers import in_parallel
 from tercet.network.network import Network
 from tercet.nn.cosine import unit
@@ -121,7 +121,7 @@ class Engine(BaseEngine):
 
         device = self.network.device
         threads = torch.get_num_threads() if device.type == "cpu" else 1
-        budget = min(max(int(lengths.sum()) // threads, LEAST), budget_of(device))
+        budget = even_budget(lengths, least=LEAST, most=budget_of(device), threads=threads)
         row_batches = batches(lengths, budget=budget)
         results = np.empty((len(lengths), width), np.float32)
         done = 0

@@ -386,7 +386,7 @@ def _ready(network: Network) -> Network:
     layout as a loaded one.
     """
     if network.device.type == "cpu":
-        from tercet.nn.layout import store_by_columns
+        from tercet.nn.layout import arrange_for_cpu
 
-        store_by_columns(network.encoder)
+        arrange_for_cpu(network.encoder)
     return network.eval()

@@ -8,6 +8,17 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
+from tercet.nn.packed import is_worth_packing, pack
+
+
+def arrange_for_cpu(module: nn.Module) -> None:
+    """Store the weights of all linear layers as this CPU's products without gradients want them;
+    values and shapes do not change."""
+    if is_worth_packing():
+        pack(module)
+    else:
+        store_by_columns(module)
+
 
 def store_by_columns(module: nn.Module) -> None:
     """Store the weights of all linear layers by columns; values and shapes do not change.

@@ -43,13 +43,14 @@ def encode(parts: Sequence[JobPart]) -> list[EncodingJob]:
     passes: dict[Pass, list[JobPart]] = {}
     for part in parts:
         passes.setdefault(Pass.of(part.job.request), []).append(part)
+    done = []
     for shared, members in passes.items():
         values = _encode_pass(members[0].job.request.engine, members, shared)
         start = 0
         for part in members:
-            part.job.store(part.rows, values[start : start + len(part.rows)])
+            if part.job.store(part.rows, values[start : start + len(part.rows)]):
+                done.append(part.job)
             start += len(part.rows)
-    done = [part.job for part in parts if part.job.left == 0]
     _predict(done)
     return done
 

@@ -152,7 +152,7 @@ class Tokenizer:
             parts = [self._encode([part])[0].ids for part in _parts(chunk[0])]
             ids = np.concatenate([np.array(part, np.int32) for part in parts])
             found = ids, np.array([len(ids)])
-        elif self._separator is None:
+        elif self._separator is None or len(chunk) == 1:
             found = flat_ids(self._encode(chunk))
         else:
             size = group_size(len(chunk))
