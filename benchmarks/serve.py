@@ -29,7 +29,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -427,7 +427,7 @@ def beside(
     ]
     record(
         name,
-        columns=["checkout", "characters", "answers to others", *BESIDE],
+        columns=["checkout", "characters", "own connections", "answers to others", *BESIDE],
         rows=rows,
         values={
             "seconds": f"{arguments.seconds:.0f} s",
@@ -458,20 +458,27 @@ def beside_rows(
     large: list[bytes],
     connections: int,
 ) -> Iterator[list[str]]:
-    """Each text on a connection of its own, first without the large requests."""
+    """Each text on a connection of its own, first without the large requests of the other."""
     small = {len(text): request("/embed", {"inputs": text}, key="ada") for text in texts}
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
         keys.write_text("ada\nmallory\n", "utf-8")
         command = [*ours(model, arguments.port), "--keys-file", str(keys)]
         with serving("tercet", command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
-            for others in (0, connections):
-                loads = {size: Load(server.port, [each]) for size, each in small.items()}
+            for others, sizes in itertools.product((0, connections), together(small)):
+                loads = {size: Load(server.port, [small[size]]) for size in sizes}
                 hostile = Load(server.port, large)
                 seconds = arguments.seconds if others else min(5.0, arguments.seconds)
                 asyncio.run(run_beside([*loads.values()], hostile, others, seconds))
+                beside_it = counts(hostile) or "none"
                 for size, load in loads.items():
-                    yield [f"{size:,}", counts(hostile) or "none", *beside_cells(load)]
+                    yield [f"{size:,}", f"{len(sizes)}", beside_it, *beside_cells(load)]
+
+
+def together(sizes: Iterable[int]) -> list[list[int]]:
+    """What is sent at the same time: the first alone, then all."""
+    every = [*sizes]
+    return [every] if len(every) == 1 else [every[:1], every]
 
 
 async def run_beside(loads: list[Load], hostile: Load, others: int, seconds: float) -> None:
