@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
     python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
+    python benchmarks/serve.py balance [MODEL]                   connections of each of two workers
     python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
     python benchmarks/serve.py tokenising [MODEL]                beside texts of megabytes of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
@@ -30,7 +31,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from tercet.weights import resolve
 CLIENTS = 32
 SENTENCES = 10_000
 DRAINS = 10
+BALANCES = 6
 HEALTH_TARGET = "100 ms"
 BESIDE = ("answers", "median", "p99", "longest")
 OFFLINE = "offline `model.embed`, one call of 3,000 sentences"
@@ -188,6 +190,16 @@ class Server:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
 
+    def sockets(self) -> Counter[int]:
+        """Open sockets of each worker, by process id."""
+        pid = self.process.pid
+        counts: Counter[int] = Counter()
+        for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split():
+            for file in Path(f"/proc/{worker}/fd").iterdir():
+                with suppress(FileNotFoundError):  # it has just been closed
+                    counts[int(worker)] += file.readlink().name.startswith("socket:")
+        return counts
+
 
 @contextmanager
 def serving(name: str, command: list[str], port: int, **variables: str) -> Iterator[Server]:
@@ -312,6 +324,45 @@ def compare(model: Path, arguments: argparse.Namespace) -> None:
     if arguments.json is not None:
         columns = ["", "requests/s of each round", "ratio of the means to offline"]
         arguments.json.write_text(json.dumps({"columns": columns, "rows": rows}), "utf-8")
+
+
+def balance(model: Path, arguments: argparse.Namespace) -> None:
+    """How two workers share connections that are opened at once."""
+    requests = embeddings(model, sentences(100))
+    trees = trees_of(arguments.against)
+    rows = []
+    for name, tree in trees.items():
+        command = ours(model, arguments.port, workers=2)
+        with serving(name, command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+            time.sleep(2.0)  # until the second worker is ready too
+            idle = server.sockets()
+            shares = [asyncio.run(shared_out(server, requests, idle)) for _ in range(BALANCES)]
+        rows.append([name, ", ".join(f"{few} and {many}" for few, many in shares)])
+    record(
+        "balance",
+        columns=["checkout", "connections of the two workers, each time"],
+        rows=rows,
+        values={
+            "clients": CLIENTS,
+            **{f"{tree} commit": commit_of(folder) for tree, folder in trees.items()},
+        },
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+    )
+
+
+async def shared_out(server: Server, requests: list[bytes], idle: Counter[int]) -> list[int]:
+    """The connections that each worker gets of those of all clients, the fewest first.
+
+    idle: sockets without connections
+    """
+    while server.sockets() != idle:  # some are still being closed
+        await asyncio.sleep(0.1)
+    work = asyncio.create_task(Load(server.port, requests).run(CLIENTS, seconds=1.0))
+    await asyncio.sleep(0.7)
+    after = server.sockets()
+    await work
+    return sorted(after[worker] - idle[worker] for worker in idle)
 
 
 def comparison(rates: dict[str, list[float]]) -> list[list[str]]:
@@ -572,6 +623,7 @@ async def drained(
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
     "compare": compare,
+    "balance": balance,
     "fairness": fairness,
     "tokenising": tokenising,
     "overload": overload,
