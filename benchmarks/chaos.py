@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,19 @@ def honest_body(chooser: random.Random) -> tuple[str, object]:
             ("/search", {"query": texts[1], "top": 5}),
         ]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """When a request was sent first, and the seconds until its answer."""
+
+    began: float
+    seconds: float
+
+    def near(self, kills: Iterable[float]) -> bool:
+        """Whether one of the kills may have delayed it."""
+        end = self.began + self.seconds
+        return any(kill <= end and self.began <= kill + AFTERMATH for kill in kills)
 
 
 @dataclass
@@ -124,10 +137,11 @@ class Chaos:
     keys: Keys
     end: float
     statuses: Counter[int] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-    health: list[float] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    health: list[Answer] = field(default_factory=list)
     broken: list[float] = field(default_factory=list)
     kills: list[float] = field(default_factory=list)
+    kills_of_all: list[float] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)
     accepted: int = 0
     peak: int = 0
@@ -150,7 +164,7 @@ class Chaos:
             status, retry = await self.persist(peer, content)
             self.statuses[status] += 1
             if status == 200:
-                self.seconds.append(time.monotonic() - began)
+                self.answers.append(Answer(began, time.monotonic() - began))
             await asyncio.sleep(min(retry, 1.0) or chooser.uniform(0.0, 0.1))
         peer.close()
 
@@ -171,7 +185,7 @@ class Chaos:
             began = time.monotonic()
             status, _ = await self.persist(peer, HEALTH)
             assert status == 200, status
-            self.health.append(time.monotonic() - began)
+            self.health.append(Answer(began, time.monotonic() - began))
             peer.close()
             await asyncio.sleep(0.1)
 
@@ -199,6 +213,7 @@ class Chaos:
         self.events["workers killed"] += 1
 
     async def kill_all(self) -> None:
+        self.kills_of_all.append(time.monotonic())
         for pid in self.workers():
             self.kill(pid)
             self.events["workers killed"] += 1
@@ -381,24 +396,33 @@ def _run(
     return figures(chaos, attacks, minutes=minutes)
 
 
+def times(name: str, answers: Iterable[Answer]) -> dict[str, int]:
+    """The quantiles of some answers, in milliseconds."""
+    seconds = [answer.seconds for answer in answers]
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    found = {"p50": cuts[49], "p99": cuts[98], "longest": max(seconds)}
+    return {f"{name} {quantile} ms": round(1000 * value) for quantile, value in found.items()}
+
+
 def figures(chaos: Chaos, attacks: Counter[str], *, minutes: float) -> dict[str, Any]:
-    cuts = statistics.quantiles(chaos.seconds, n=100)
-    health = statistics.quantiles(chaos.health, n=100)
+    honest, health = chaos.answers, chaos.health
+    calm = [answer for answer in honest if not answer.near(chaos.kills)]
+    served = [answer for answer in health if not answer.near(chaos.kills_of_all)]
+    calm_health = [answer for answer in health if not answer.near(chaos.kills)]
     other = sum(n for status, n in chaos.statuses.items() if status not in (200, 429))
     return {
         "minutes": minutes,
         "honest requests": sum(chaos.statuses.values()),
         "honest statuses": {str(status): n for status, n in sorted(chaos.statuses.items())},
         "honest requests with another answer": other,
-        "honest p50 ms": round(1000 * cuts[49]),
-        "honest p99 ms": round(1000 * cuts[98]),
-        "honest longest ms": round(1000 * max(chaos.seconds)),
+        **times("honest", honest),
+        **times("honest, no kill in the 5 s before,", calm),
         "connections broken by a kill, sent again": len(chaos.broken) - chaos.unexplained(),
         "connections broken otherwise": chaos.unexplained(),
-        "health requests": len(chaos.health),
-        "health p50 ms": round(1000 * health[49]),
-        "health p99 ms": round(1000 * health[98]),
-        "health longest ms": round(1000 * max(chaos.health)),
+        "health requests": len(health),
+        **times("health", health),
+        **times("health, at most one worker killed in the 5 s before,", served),
+        **times("health, no kill in the 5 s before,", calm_health),
         "peak memory MB": round(chaos.peak / 2**20),
         "revoked keys accepted": chaos.accepted,
         **chaos.events,

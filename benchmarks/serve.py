@@ -2,6 +2,7 @@
 
     python benchmarks/serve.py throughput [MODEL] --peer VENV    against infinity-emb's server
     python benchmarks/serve.py compare [MODEL] --against DIR     with another checkout, in turns
+    python benchmarks/serve.py balance [MODEL]                   connections of each of two workers
     python benchmarks/serve.py fairness [MODEL]                  beside maximal requests of others
     python benchmarks/serve.py tokenising [MODEL]                beside texts of megabytes of others
     python benchmarks/serve.py overload [MODEL]                  twice the load that it can handle
@@ -29,8 +30,8 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from tercet.weights import resolve
 CLIENTS = 32
 SENTENCES = 10_000
 DRAINS = 10
+BALANCES = 6
 HEALTH_TARGET = "100 ms"
 BESIDE = ("answers", "median", "p99", "longest")
 OFFLINE = "offline `model.embed`, one call of 3,000 sentences"
@@ -188,6 +190,16 @@ class Server:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
 
+    def sockets(self) -> Counter[int]:
+        """Open sockets of each worker, by process id."""
+        pid = self.process.pid
+        counts: Counter[int] = Counter()
+        for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split():
+            for file in Path(f"/proc/{worker}/fd").iterdir():
+                with suppress(FileNotFoundError):  # it has just been closed
+                    counts[int(worker)] += file.readlink().name.startswith("socket:")
+        return counts
+
 
 @contextmanager
 def serving(name: str, command: list[str], port: int, **variables: str) -> Iterator[Server]:
@@ -314,6 +326,45 @@ def compare(model: Path, arguments: argparse.Namespace) -> None:
         arguments.json.write_text(json.dumps({"columns": columns, "rows": rows}), "utf-8")
 
 
+def balance(model: Path, arguments: argparse.Namespace) -> None:
+    """How two workers share connections that are opened at once."""
+    requests = embeddings(model, sentences(100))
+    trees = trees_of(arguments.against)
+    rows = []
+    for name, tree in trees.items():
+        command = ours(model, arguments.port, workers=2)
+        with serving(name, command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
+            time.sleep(2.0)  # until the second worker is ready too
+            idle = server.sockets()
+            shares = [asyncio.run(shared_out(server, requests, idle)) for _ in range(BALANCES)]
+        rows.append([name, ", ".join(f"{few} and {many}" for few, many in shares)])
+    record(
+        "balance",
+        columns=["checkout", "connections of the two workers, each time"],
+        rows=rows,
+        values={
+            "clients": CLIENTS,
+            **{f"{tree} commit": commit_of(folder) for tree, folder in trees.items()},
+        },
+        packages=PACKAGES,
+        encoder=f"{arguments.model}, fp32",
+    )
+
+
+async def shared_out(server: Server, requests: list[bytes], idle: Counter[int]) -> list[int]:
+    """The connections that each worker gets of those of all clients, the fewest first.
+
+    idle: sockets without connections
+    """
+    while server.sockets() != idle:  # some are still being closed
+        await asyncio.sleep(0.1)
+    work = asyncio.create_task(Load(server.port, requests).run(CLIENTS, seconds=1.0))
+    await asyncio.sleep(0.7)
+    after = server.sockets()
+    await work
+    return sorted(after[worker] - idle[worker] for worker in idle)
+
+
 def comparison(rates: dict[str, list[float]]) -> list[list[str]]:
     whole = statistics.fmean(rates["offline"])
     return [
@@ -427,7 +478,7 @@ def beside(
     ]
     record(
         name,
-        columns=["checkout", "characters", "answers to others", *BESIDE],
+        columns=["checkout", "characters", "own connections", "answers to others", *BESIDE],
         rows=rows,
         values={
             "seconds": f"{arguments.seconds:.0f} s",
@@ -458,20 +509,27 @@ def beside_rows(
     large: list[bytes],
     connections: int,
 ) -> Iterator[list[str]]:
-    """Each text on a connection of its own, first without the large requests."""
+    """Each text on a connection of its own, first without the large requests of the other."""
     small = {len(text): request("/embed", {"inputs": text}, key="ada") for text in texts}
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
         keys.write_text("ada\nmallory\n", "utf-8")
         command = [*ours(model, arguments.port), "--keys-file", str(keys)]
         with serving("tercet", command, arguments.port, PYTHONPATH=str(tree / "src")) as server:
-            for others in (0, connections):
-                loads = {size: Load(server.port, [each]) for size, each in small.items()}
+            for others, sizes in itertools.product((0, connections), together(small)):
+                loads = {size: Load(server.port, [small[size]]) for size in sizes}
                 hostile = Load(server.port, large)
                 seconds = arguments.seconds if others else min(5.0, arguments.seconds)
                 asyncio.run(run_beside([*loads.values()], hostile, others, seconds))
+                beside_it = counts(hostile) or "none"
                 for size, load in loads.items():
-                    yield [f"{size:,}", counts(hostile) or "none", *beside_cells(load)]
+                    yield [f"{size:,}", f"{len(sizes)}", beside_it, *beside_cells(load)]
+
+
+def together(sizes: Iterable[int]) -> list[list[int]]:
+    """What is sent at the same time: the first alone, then all."""
+    every = [*sizes]
+    return [every] if len(every) == 1 else [every[:1], every]
 
 
 async def run_beside(loads: list[Load], hostile: Load, others: int, seconds: float) -> None:
@@ -565,6 +623,7 @@ async def drained(
 BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "throughput": throughput,
     "compare": compare,
+    "balance": balance,
     "fairness": fairness,
     "tokenising": tokenising,
     "overload": overload,

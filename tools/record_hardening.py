@@ -73,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name in ("fuzz", "chaos", "throughput"):
         parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--fuzz-name", default="fuzz", help="of the record of the fuzz room")
     parser.add_argument("--commit", required=True, help="of the checkout that was measured")
     arguments = parser.parse_args()
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -82,13 +83,14 @@ def main() -> None:
     records: dict[str, Record] = document["records"]
     if arguments.fuzz is not None:
         lines = arguments.fuzz.read_text("utf-8").splitlines()
-        records["fuzz"] = fuzz_record([json.loads(line) for line in lines])
+        records[arguments.fuzz_name] = fuzz_record([json.loads(line) for line in lines])
     if arguments.chaos is not None:
         records |= chaos_records(read_json_object(arguments.chaos))
     if arguments.throughput is not None:
         records["throughput"] = read_json_object(arguments.throughput)
-    for name in ("fuzz", "chaos", "throughput"):
-        if getattr(arguments, name) is not None:
+    names = {"fuzz": arguments.fuzz_name, "chaos": "chaos", "throughput": "throughput"}
+    for option, name in names.items():
+        if getattr(arguments, option) is not None:
             records[name] |= {"commit": arguments.commit, "machine": cpu()}
     write_json(HARDENING, document)
 

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from tercet.serve.bodies import _in_strings, parse
-from tercet.serve.fields import Body, Pairs, TextsOrIds
+from tercet.serve.fields import Body, IdRows, Ids, Pairs, Texts, TextsOrIds
 from tercet.serve.refusal import RefusalError, shown
 from tercet.serve.server import SWITCH_SECONDS
 
@@ -119,6 +120,15 @@ def test_a_list_is_refused_at_its_first_wrong_entry() -> None:
     with pytest.raises(RefusalError) as refused:
         parse(b'{"pairs": [["a", "b"], ["a", 1], ["a"], 3]}', Both, inputs=9)
     assert refused.value.field == "pairs.1.1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [(Texts, None), (Pairs, 3), (Pairs, ["a"]), (Ids, ""), (IdRows, [""])]
+)
+def test_no_report_on_all_wrong_entries_is_made(kind: Any, wrong: Any) -> None:
+    with pytest.raises(ValidationError) as refused:
+        TypeAdapter(kind).validate_python([wrong] * 5)
+    assert refused.value.error_count() == 1
 
 
 def test_pairs_are_read_as_before() -> None:

@@ -9,9 +9,12 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tercet.model import Model
@@ -20,6 +23,7 @@ from tercet.serve.encode import encode
 from tercet.serve.logs import RunnerLines
 from tercet.serve.server import allowed_hosts
 from tercet.serve.workers import bind
+from tercet.text.tokens import Pieces
 
 JSON = {"Content-Type": "application/json"}
 
@@ -381,3 +385,32 @@ def test_health_has_a_head(server: Any) -> None:
     for path in ("/health", "/health/live", "/health/ready"):
         found = server.client.head(path)
         assert (found.status_code, found.content) == (200, b"")
+
+
+def test_long_texts_leave_shorter_ones_their_turn_to_be_tokenised(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, steps = serve(), Model.piece_steps
+    begun, ended = threading.Semaphore(0), threading.Event()
+
+    def endless_if_long(self: Model, texts: Sequence[str]) -> Iterator[Pieces]:
+        pieces = Pieces.concat([*steps(self, texts)])
+        if texts[0].startswith("long"):
+            begun.release()
+            while not ended.wait(0.005):
+                yield pieces.take(np.arange(0))
+        yield pieces
+
+    monkeypatch.setattr(Model, "piece_steps", endless_if_long)
+
+    def embed(word: str) -> int:
+        return int(server.post("/embed", {"inputs": f"{word} " * 1000}, timeout=30).status_code)
+
+    with ThreadPoolExecutor(4) as clients:
+        waiting = [clients.submit(embed, "long") for _ in range(4)]
+        try:
+            assert all(begun.acquire(timeout=20) for _ in waiting)
+            assert embed("short") == 200
+        finally:
+            ended.set()
+        assert [answer.result() for answer in waiting] == [200] * 4

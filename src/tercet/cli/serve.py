@@ -81,6 +81,7 @@ def serve(
 
     Example: tercet serve --model runs/best --port 8000
     """
+    from tercet.serve.accepting import Occupancy
     from tercet.serve.settings import Settings
     from tercet.serve.workers import Workers, bind
 
@@ -110,6 +111,8 @@ def serve(
     except ModuleNotFoundError as error:
         raise TercetError(f"The server needs more packages: {install_hint('serve')}.") from error
     ready = prepare(settings)
-    if processes is not None and not processes.split(ready.refresh):
+    if processes is None:
+        raise typer.Exit(run(ready, listener, Occupancy(1)))
+    if not processes.split(ready.refresh):
         raise typer.Exit(processes.code)
-    raise typer.Exit(run(ready, listener))
+    raise typer.Exit(run(ready, listener, processes.occupancy))

@@ -84,8 +84,20 @@ def load_model(settings: Settings) -> Loaded:
         # Inputs are cut at the limit, even if the model itself reads more.
         long = "windows" if limits.long_inputs == "windows" else "truncate"
         model.info = model.info.model_copy(update={"max_tokens": limits.tokens, "long": long})
+        if settings.index is not None:
+            _prepare_for_index(model)
         return Loaded(model, limits, before)
     raise TercetError(f"{settings.model}: changed whenever it was read; try again later.")
+
+
+def _prepare_for_index(model: Model) -> None:
+    """Do what takes longest when an index is opened, so that replaced workers start soon.
+
+    Lance itself may not be imported before a fork.
+    """
+    import pyarrow.dataset  # noqa: F401
+
+    assert model.tokenizer.fingerprint  # kept by the tokenizer
 
 
 def folder_state(source: str | None) -> FolderState:

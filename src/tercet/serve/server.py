@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from tercet.cores import threads
 from tercet.infer.base import BaseEngine
 from tercet.model import Model
+from tercet.serve.accepting import Acceptor, Occupancy
 from tercet.serve.app import build_app
 from tercet.serve.batcher import Batcher
 from tercet.serve.connection import Connection
@@ -45,10 +46,11 @@ SWITCH_SECONDS = 0.0005
 """Seconds after which the encoder's thread yields the interpreter to the event loop."""
 
 
-def serve(ready: Ready, listener: socket.socket) -> int:
+def serve(ready: Ready, listener: socket.socket, occupancy: Occupancy) -> int:
     """Serve until a signal arrives. Returns the exit code.
 
     listener: a bound socket, which other workers may share
+    occupancy: the connections of these workers
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
@@ -68,13 +70,14 @@ def serve(ready: Ready, listener: socket.socket) -> int:
     gc.freeze()
     server = Server(
         app.entry,
+        acceptor=Acceptor(listener, occupancy),
         gate=app.gate,
         batcher=batcher,
         timeout=ready.settings.timeout,
         greeting=_greeting(ready.loaded.model, listener),
         on_hangup=Reload(ready, app.api, batcher),
     )
-    server.run(sockets=[listener])
+    server.run()
     log("ended", failed=batcher.dead)
     return 1 if batcher.dead else 0
 
@@ -91,6 +94,7 @@ class Server(uvicorn.Server):
         self,
         app: ASGIApp,
         *,
+        acceptor: Acceptor,
         gate: Gate,
         batcher: Batcher,
         timeout: float,
@@ -113,6 +117,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=math.ceil(timeout),
         )
         super().__init__(config)
+        self._acceptor = acceptor
         self._gate = gate
         self._batcher = batcher
         self._greeting = greeting
@@ -132,23 +137,30 @@ class Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup(sockets=[])
+        self._acceptor.start(self._connection)
         log("ready", **self._greeting)
 
+    def _connection(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
+
     async def on_tick(self, counter: int) -> bool:
+        self._acceptor.occupancy.count = len(self.server_state.connections)
         return await super().on_tick(counter) or self._batcher.dead
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, answer accepted requests, and close."""
         self._gate.draining = True
         log("draining", connections=len(self.server_state.connections))
-        for server in self.servers:
-            server.close()
+        self._acceptor.stop()
         # A request may be in transit on any open connection: it gets a 503.
         end = time.monotonic() + GRACE
         while self.server_state.connections and time.monotonic() < end:
             await asyncio.sleep(0.02)
-        await super().shutdown(sockets)
+        await super().shutdown()
 
     def _end(self) -> None:
         """Drain; a second signal ends at once."""

@@ -16,17 +16,20 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import FrameType
 
 from tercet.cores import THREADS, share
 from tercet.errors import TercetError
+from tercet.serve.accepting import Occupancy
 from tercet.serve.logs import log
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 ERROR = 2
 PAUSE = 1.0
-"""Seconds before a dead worker is replaced, and between checks that the parent lives."""
-GLANCE = 0.2
+"""Seconds from the start of a worker to that of its replacement, if it dies early, and between
+checks that the parent lives."""
+GLANCE = 0.02
 """Seconds between two looks of the parent at its workers and at what SIGHUP asks for."""
 
 
@@ -52,6 +55,14 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """place: among all workers, the same as that of the one it replaces"""
+
+    place: int
+    began: float = field(default_factory=time.monotonic)
+
+
 class Workers:
     """Starts workers, passes signals on to them, and replaces those that die.
 
@@ -64,7 +75,8 @@ class Workers:
         os.environ.setdefault(THREADS, "1")
         # Where workers share their metrics, so that any of them can report all.
         os.environ[SHARED_FOLDER] = tempfile.mkdtemp(prefix="tercet-metrics-")
-        self._alive: set[int] = set()
+        self.occupancy = Occupancy(count)
+        self._alive: dict[int, Worker] = {}
         self._ending = False
         self._stale = False
         self._refresh: Callable[[], None] = lambda: None
@@ -79,12 +91,12 @@ class Workers:
         self._refresh = refresh
         for number in _signals():
             signal.signal(number, self._pass_on)
-        if any(self._fork() for _ in range(self._count)) or self._watch():
+        if any(self._fork(place) for place in range(self._count)) or self._watch():
             return True
         shutil.rmtree(os.environ[SHARED_FOLDER], ignore_errors=True)
         return False
 
-    def _fork(self) -> bool:
+    def _fork(self, place: int) -> bool:
         """True in the worker, which starts with SIGHUP blocked: it must not end by one that comes
         before it can reload."""
         parent = os.getpid()
@@ -92,9 +104,10 @@ class Workers:
         self._refresh_if_stale()
         pid = os.fork()
         if pid:
-            self._alive.add(pid)
+            self._alive[pid] = Worker(place)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             return False
+        self.occupancy.place = place
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
         for number in _signals():
             signal.signal(number, signal.SIG_DFL)
@@ -114,10 +127,11 @@ class Workers:
         while self._alive:
             self._refresh_if_stale()
             pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
+            if pid not in self._alive:
                 time.sleep(GLANCE)
                 continue
-            self._alive.discard(pid)
+            worker = self._alive.pop(pid)
+            self.occupancy.leave(worker.place)
             code = os.waitstatus_to_exitcode(status)
             if code == ERROR:
                 self._end()
@@ -126,8 +140,9 @@ class Workers:
                 continue
             log("worker-died", worker=pid, code=code)
             self._forget(pid)
-            time.sleep(PAUSE)
-            if not self._ending and self._fork():
+            # One that dies as it starts would otherwise be started without end.
+            time.sleep(max(worker.began + PAUSE - time.monotonic(), 0.0))
+            if not self._ending and self._fork(worker.place):
                 return True
         return False
 
