@@ -97,7 +97,16 @@ def test_the_table_counts_wins_and_cells_below_the_linear_model(tmp_path: Path) 
 
     results = [
         result("tercet", "cr", "600", 1, accuracy=0.90, macro_f1=0.9, seconds=30.0),
-        result("tercet", "cr", "600", 2, accuracy=0.80, macro_f1=0.8, seconds=10.0),
+        result(
+            "tercet",
+            "cr",
+            "600",
+            2,
+            accuracy=0.80,
+            macro_f1=0.8,
+            seconds=10.0,
+            **{"beside other work": True},
+        ),
         result("linear", "cr", "600", 1, accuracy=0.86, macro_f1=0.8),
         result("setfit", "cr", "600", 1, accuracy=0.84, macro_f1=0.8),
         result("tercet", "sts", "1000", 1, pearson=0.8, spearman=0.7),
@@ -118,3 +127,4 @@ def test_the_table_counts_wins_and_cells_below_the_linear_model(tmp_path: Path) 
     text = (tmp_path / "results" / "fit.md").read_text(encoding="utf-8")
     assert "| cr | 600 | 85.0 | 84.0 | not run | **86.0** |" in text
     assert "| sts | 1,000 | **80.0** | - | - | **80.0** |" in text
+    assert "upper bound: tercet cr/600, draw 2." in text

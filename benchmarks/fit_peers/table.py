@@ -149,6 +149,15 @@ def slower(found: Sequence[Result]) -> list[str]:
     ]
 
 
+def disturbed(found: Iterable[Result]) -> list[str]:
+    """Jobs that ran alone, except that somebody noted other work beside them."""
+    return [
+        f"{result['method']} {result['data']}/{result['size']}, draw {result['draw']}"
+        for result in found
+        if result.get("beside other work")
+    ]
+
+
 def incomplete(found: Iterable[Result]) -> list[str]:
     """Methods and cells that lack a draw."""
     draws: dict[tuple[str, Cell], set[int]] = {}
@@ -184,7 +193,9 @@ def render(found: Sequence[Result]) -> str:
         "mean per job, by device. Jobs side by side on a CPU ran beside other work too: their "
         "times are upper bounds.",
         _grid(("device", "jobs at once", "cell", *METHODS), _second_rows(found)),
-        f"tercet takes longer than SetFit, same device, in: {', '.join(slower(found)) or '-'}.",
+        f"tercet takes longer than SetFit, same device, in: {', '.join(slower(found)) or '-'}. "
+        "Single jobs that turned out to have run beside other work, so that their cell's mean is "
+        f"an upper bound: {', '.join(disturbed(found)) or '-'}.",
         "## Macro F1, and Spearman for STS",
         _grid(("data", "rows", *METHODS), _score_rows(scores_of(found, OTHER))),
         "## Environments",
