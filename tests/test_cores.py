@@ -92,7 +92,7 @@ def test_threads_spin_briefly_unless_the_user_says_otherwise(
 ) -> None:
     monkeypatch.setenv(SPINS, "")  # so that it is restored
     for said, expected in (
-        ({}, "10000"),
+        ({}, "1000"),
         ({SPINS: "7"}, "7"),
         ({POLICY: "ACTIVE"}, None),
     ):

@@ -14,7 +14,7 @@ THREADS = "OMP_NUM_THREADS"
 
 SPINS, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 """How long OpenMP's threads spin before they sleep; torch reads it on import."""
-BRIEF_SPINS = 10_000
+BRIEF_SPINS = 1_000
 """Longer than most pauses between two operators, shorter than another process's turn on a core."""
 
 NICENESS = 5

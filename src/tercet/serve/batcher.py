@@ -14,6 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
@@ -38,6 +39,8 @@ FEWEST_TOKENS = 512
 """Tokens of a batch that an encoder takes however slow it is; smaller ones lose throughput."""
 LEAST_TOKENS = 128
 """Tokens that a lane takes before it leaves some to idle ones; fewer leave a core's units idle."""
+LINGER_SECONDS = 0.002
+"""Seconds that a lane waits for LEAST_TOKENS after a first request, if others encode meanwhile."""
 LONGEST_RETRY = 60
 
 
@@ -214,18 +217,39 @@ class Batcher:
 
     def _collect(self) -> bool:
         """Take what has arrived, after waiting for it if nothing is queued; whether it ends."""
-        ended = False
-        while True:
-            try:
-                job = self._arrivals.get(block=not self._turns and not ended)
-            except Empty:
-                break
-            if job is None:
-                ended = True
-            else:
-                self._turns.add(job)
+        if self._turns:
+            ended = self._take_arrivals(0.0)
+        else:
+            ended = self._take_arrivals(None)
+            end = time.monotonic() + LINGER_SECONDS if self._is_any_busy() else 0.0
+            # What other lanes have just answered is likely to be followed by more.
+            while not ended and self._turns.tokens < LEAST_TOKENS:
+                if (left := end - time.monotonic()) <= 0.0:
+                    break
+                ended = self._take_arrivals(left)
         if ended:
             self._arrivals.put(None)  # for the next call, and the other lanes
+        return ended
+
+    def _is_any_busy(self) -> bool:
+        return any(began is not None for began in self._batches_began)
+
+    def _take_arrivals(self, seconds: float | None) -> bool:
+        """Take all that has arrived, waiting so long for the first; None: for ever. Returns whether
+        it ends."""
+        ended = False
+        with suppress(Empty):
+            job = (
+                self._arrivals.get(timeout=seconds)
+                if seconds != 0.0
+                else self._arrivals.get_nowait()
+            )
+            while True:
+                if job is None:
+                    ended = True
+                else:
+                    self._turns.add(job)
+                job = self._arrivals.get_nowait()
         return ended
 
     def _budget(self) -> int:
