@@ -19,7 +19,6 @@ import argparse
 import gc
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from records import cpu
 
 SEED = 11711
 WORDS = {4: 2, 5: 4, 6: 8, 7: 11, 8: 12, 9: 12, 10: 11, 11: 9, 12: 7, 13: 5, 14: 4, 15: 3, 17: 4,
@@ -323,7 +323,7 @@ def token_count(folder: Path, texts: list[str]) -> float:
 def machine(device: str) -> dict[str, Any]:
     import torch
 
-    known = {"processor": platform.machine(), "threads": torch.get_num_threads()}
+    known = {"processor": cpu(), "threads": torch.get_num_threads()}
     if device == "cuda":
         known["gpu"] = torch.cuda.get_device_name()
     return known

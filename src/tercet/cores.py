@@ -14,30 +14,16 @@ THREADS = "OMP_NUM_THREADS"
 
 SPINS, POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 """How long OpenMP's threads spin before they sleep; torch reads it on import."""
-BRIEF_SPINS = 10_000
+BRIEF_SPINS = 1_000
 """Longer than most pauses between two operators, shorter than another process's turn on a core."""
 
 NICENESS = 5
 
-_here = threading.local()
-
 
 def threads() -> int:
-    """Cores that this thread may use; OMP_NUM_THREADS lowers it, as it does for torch."""
+    """Cores that this process may use; OMP_NUM_THREADS lowers it, as it does for torch."""
     value = os.environ.get(THREADS, "")
-    whole = int(value) if value.isdecimal() and int(value) else _cores()
-    return max(whole // getattr(_here, "sharers", 1), 1)
-
-
-def share_here(sharers: int) -> None:
-    """Let this thread compute with its share of the cores, one of several such threads."""
-    if getattr(_here, "sharers", None) == sharers:
-        return
-    _here.sharers = sharers
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.set_num_threads(threads())
-        # A thread that has read its number keeps it, whatever another sets.
-        torch.get_num_threads()
+    return int(value) if value.isdecimal() and int(value) else _cores()
 
 
 def spin_briefly() -> None:

@@ -56,7 +56,6 @@ class Encoder:
         self.batches: list[list[tuple[int, int]]] = []
         self.go = threading.Event()
         self.go.set()
-        self.first = self.go
         self.began = threading.Event()
         self.error: BaseException | None = None
         self.seconds = 0.0
@@ -69,16 +68,10 @@ class Encoder:
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return [
-            part.job
-            for part in parts
-            if part.job.store(
-                part.rows,
-                np.stack([part.rows, part.job.request.lengths[part.rows]], axis=1).astype(
-                    np.float32
-                ),
-            )
-        ]
+        for part in parts:
+            lengths = part.job.request.lengths[part.rows]
+            part.job.store(part.rows, np.stack([part.rows, lengths], axis=1).astype(np.float32))
+        return [part.job for part in parts if part.job.left == 0]
 
     async def hold(self, batcher: Batcher) -> asyncio.Task[Any]:
         """Let it begin with one token, and stay with it until `go` is set."""
@@ -90,10 +83,10 @@ class Encoder:
 
 
 def run(
-    test: Callable[[Batcher, Encoder], Awaitable[None]], *, lanes: int = 1, **limits: Any
+    test: Callable[[Batcher, Encoder], Awaitable[None]], **limits: Any
 ) -> tuple[Batcher, Encoder]:
     encoder = Encoder()
-    batcher = Batcher(encoder, replace(LIMITS, **limits), Metrics(), lanes=lanes)
+    batcher = Batcher(encoder, replace(LIMITS, **limits), Metrics())
 
     async def main() -> None:
         batcher.start()
@@ -108,19 +101,14 @@ def run(
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=9), min_size=1, max_size=6),
-    st.integers(1, 3),
-)
-def test_every_request_gets_its_own_rows_in_its_own_order(
-    requests: list[list[int]], lanes: int
-) -> None:
+@given(st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=9), min_size=1, max_size=6))
+def test_every_request_gets_its_own_rows_in_its_own_order(requests: list[list[int]]) -> None:
     async def test(batcher: Batcher, encoder: Encoder) -> None:
         found = await asyncio.gather(*(batcher.submit(work_of(*lengths)) for lengths in requests))
         for lengths, rows in zip(requests, found, strict=True):
             assert rows.tolist() == [[row, length] for row, length in enumerate(lengths)]
 
-    _, encoder = run(test, lanes=lanes, queue_inputs=1000, queue_tokens=1000)
+    _, encoder = run(test, queue_inputs=1000, queue_tokens=1000)
     for batch in encoder.batches:
         assert sum(tokens for _, tokens in batch) <= LIMITS.batch_tokens
 
@@ -135,36 +123,6 @@ def test_what_waits_together_is_encoded_together() -> None:
 
     _, encoder = run(test)
     assert encoder.batches == [[(1, 1)], [(1, 3)] * 5]
-
-
-def test_a_lane_does_not_wait_for_another() -> None:
-    async def test(batcher: Batcher, encoder: Encoder) -> None:
-        held = await encoder.hold(batcher)
-        encoder.go = threading.Event()  # the first lane still waits for the old one
-        encoder.go.set()
-        await asyncio.wait_for(batcher.submit(work_of(2)), 10)
-        assert not held.done()
-        encoder.first.set()
-        await held
-
-    run(test, lanes=2)
-
-
-def test_idle_lanes_share_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batcher_module, "LEAST_TOKENS", 4)
-    shares: list[int] = []
-    monkeypatch.setattr(batcher_module, "share_here", shares.append)
-
-    async def test(batcher: Batcher, encoder: Encoder) -> None:
-        encoder.seconds = 0.01
-        found = await batcher.submit(work_of(2, 2, 2, 2))
-        assert found[:, 0].tolist() == [0, 1, 2, 3]
-        await asyncio.sleep(0.05)
-        await batcher.submit(work_of(3))
-
-    _, encoder = run(test, lanes=2)
-    assert encoder.batches == [[(2, 4)], [(2, 4)], [(1, 3)]]
-    assert shares == [2, 2, 1]  # the last lane had everything, so it had all cores
 
 
 def test_a_short_request_does_not_wait_for_all_of_a_long_one() -> None:

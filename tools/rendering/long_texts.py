@@ -91,7 +91,7 @@ def encoders_parts(document: Document) -> dict[str, str]:
     for device, found in document.items():
         families = found["families"]
         first = next(iter(families.values()))
-        where = first["machine"].get("gpu") or f"{first['machine']['threads']} cores"
+        where = first["machine"].get("gpu") or first["machine"]["processor"]
         how = "ours in bf16" if device == "cuda" else "both in fp32"
         columns = ["architecture", "tokens per text", "Tercet, sentences/s"]
         columns += ["sentence-transformers", "ratio", "its setting", "lowest cosine"]

@@ -83,19 +83,19 @@ def pack(module: nn.Module) -> None:
     """Pack the weights of all linear layers; values, shapes and names do not change."""
     for part in list(module.modules()):
         for name, child in part.named_children():
-            if type(child) in (nn.Linear, PackedLinear) and _can_pack(child):
+            if isinstance(child, nn.Linear) and _can_pack(child):
                 setattr(part, name, PackedLinear.of(child))
+
+
+def _can_pack(linear: nn.Linear) -> bool:
+    """Another subclass of torch's own layer may compute something else."""
+    known = type(linear) in (nn.Linear, PackedLinear)
+    return known and linear.weight.dtype == torch.float32 and linear.weight.device.type == "cpu"
 
 
 def _state_of(weight: Tensor) -> tuple[int, int]:
     """What changes with a tensor's memory or its values."""
     return weight.data_ptr(), -1 if weight.is_inference() else weight._version
-
-
-def _can_pack(linear: nn.Module) -> bool:
-    weight = linear.weight
-    assert isinstance(weight, Tensor)
-    return weight.dtype == torch.float32 and weight.device.type == "cpu"
 
 
 def _is_plain(inputs: Tensor) -> bool:
@@ -106,7 +106,7 @@ def _is_plain(inputs: Tensor) -> bool:
 @cache
 def _has_operators() -> bool:
     """Whether this torch has the private operators with the arguments that are passed here."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     operators = torch.ops.mkldnn
     if not all(

@@ -1,10 +1,8 @@
-"""The batcher: all requests wait in one queue, and lanes, threads with cores of their own, encode.
+"""The batcher: all requests wait in one queue, and one thread encodes them.
 
-No batch waits to fill: a lane takes what is queued, and what arrives meanwhile is the next batch.
-Lanes do not wait for each other either: those that share a batch do, and the event loop, which
-needs a core now and then, delays them all. Clients take turns, and so do their requests, so that a
-short one does not wait for all of a long one; how long a request waits is judged by its own turns,
-not by all that is queued.
+No batch waits to fill: the encoder takes what is queued, and what arrives meanwhile is the next
+batch. Clients take turns, and so do their requests, so that a short one does not wait for all of a
+long one; how long a request waits is judged by its own turns, not by all that is queued.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from tercet.cores import give_way, share_here
+from tercet.cores import give_way
 from tercet.serve.jobs import EncodingJob, EncodingRequest, JobPart
 from tercet.serve.logs import log_failure
 from tercet.serve.metrics import Metrics
@@ -36,63 +33,38 @@ BATCH_SECONDS = 0.25
 """Seconds that a batch should take, since a new request waits for the one that is encoded."""
 FEWEST_TOKENS = 512
 """Tokens of a batch that an encoder takes however slow it is; smaller ones lose throughput."""
-LEAST_TOKENS = 128
-"""Tokens that a lane takes before it leaves some to idle ones; fewer leave a core's units idle."""
 LONGEST_RETRY = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What a lane encodes at once.
-
-    sharers: lanes that share the cores meanwhile, this one included
-    """
-
-    parts: list[JobPart]
-    sharers: int
-
-    @property
-    def tokens(self) -> int:
-        return sum(part.tokens for part in self.parts)
-
-
 class Batcher:
-    """The queue of the encoder. All methods except those of the lanes run in the event loop."""
+    """The queue of the encoder. All methods except the thread's own run in the event loop."""
 
-    def __init__(self, encode: Encode, limits: Limits, metrics: Metrics, *, lanes: int = 1) -> None:
-        """lanes: threads that encode, each a batch of its own"""
+    def __init__(self, encode: Encode, limits: Limits, metrics: Metrics) -> None:
         self._encode = encode
         self.limits = limits
         self.metrics = metrics
         self._loop: asyncio.AbstractEventLoop
         self._arrivals: SimpleQueue[EncodingJob | None] = SimpleQueue()
         self._turns = Turns()
-        self._filling = threading.Lock()
-        """Held by the lane that takes the next batch, or waits for it."""
         self._pending: dict[str, set[EncodingJob]] = {}
         self._inputs = self._tokens = 0
         self._rate: float | None = None
         self._measured = 0.0
-        self._batches_began: list[float | None] = [None] * lanes
-        self._lanes = [
-            threading.Thread(target=self._work, args=[lane], name=f"encoder-{lane}", daemon=True)
-            for lane in range(lanes)
-        ]
+        self._batch_began: float | None = None
+        self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self.dead = False
-        """Whether a lane has crashed; no request is answered then."""
+        """Whether the encoder's thread has crashed; no request is answered then."""
 
     @property
     def stuck(self) -> bool:
         """Whether the encoder makes no progress: its batch takes longer than any request may."""
-        earliest = time.monotonic() - self.limits.timeout
-        began = self._batches_began
-        return self.dead or any(each is not None and each < earliest for each in began)
+        began = self._batch_began
+        return self.dead or (began is not None and time.monotonic() - began > self.limits.timeout)
 
     def start(self) -> None:
-        """Start the lanes; results go to the running event loop."""
+        """Start the encoder's thread; results go to the running event loop."""
         self._loop = asyncio.get_running_loop()
-        for lane in self._lanes:
-            lane.start()
+        self._thread.start()
 
     async def submit(self, request: EncodingRequest) -> Floats:
         """The result: vectors [rows, width] as pooled, or predictions [inputs, ...]."""
@@ -113,11 +85,9 @@ class Batcher:
                 del self._pending[request.client]
 
     def stop(self) -> None:
-        """End the lanes once the queue is empty."""
+        """End the thread once the queue is empty."""
         self._arrivals.put(None)
-        end = time.monotonic() + self.limits.timeout
-        for lane in self._lanes:
-            lane.join(max(end - time.monotonic(), 0.0))
+        self._thread.join(self.limits.timeout)
 
     def _admit(self, job: EncodingJob) -> None:
         limits = self.limits
@@ -186,34 +156,19 @@ class Batcher:
         self.metrics.queue_inputs.set(self._inputs)
         self.metrics.queue_tokens.set(self._tokens)
 
-    def _work(self, lane: int) -> None:
-        """The thread of a lane."""
+    def _work(self) -> None:
+        """The encoder's thread."""
         # Under load it is always busy; the event loop needs little, but clients wait for it.
         give_way()
         try:
-            while (batch := self._next_batch(lane)) is not None:
-                if batch.parts:
-                    share_here(batch.sharers)
-                    self._encode_batch(lane, batch)
+            while (parts := self._next_batch()) is not None:
+                self._encode_batch(parts)
         except BaseException as error:  # noqa: BLE001 (no request may wait for a dead thread)
             log_failure("encoder-died", error)
             self._loop.call_soon_threadsafe(self._die)
 
-    def _next_batch(self, lane: int) -> Batch | None:
+    def _next_batch(self) -> list[JobPart] | None:
         """Parts of queued requests, in turns, up to the token budget; None at the end."""
-        with self._filling:
-            ended = self._collect()
-            idle = self._batches_began.count(None)
-            share = max(math.ceil(self._turns.tokens / idle), LEAST_TOKENS)
-            parts = self._turns.fill(min(self._budget(), share))
-            # A lane that has everything uses the cores of the others too.
-            alone = idle == len(self._lanes) and not self._turns
-            if parts:
-                self._batches_began[lane] = time.monotonic()
-        return None if ended and not parts else Batch(parts, 1 if alone else len(self._lanes))
-
-    def _collect(self) -> bool:
-        """Take what has arrived, after waiting for it if nothing is queued; whether it ends."""
         ended = False
         while True:
             try:
@@ -225,37 +180,41 @@ class Batcher:
             else:
                 self._turns.add(job)
         if ended:
-            self._arrivals.put(None)  # for the next call, and the other lanes
-        return ended
+            self._arrivals.put(None)  # for the next call, when the queue is empty
+        return self._turns.fill(self._budget()) or (None if ended else [])
 
     def _budget(self) -> int:
         """The tokens of a batch."""
         most, rate = self.limits.batch_tokens, self._rate
         if rate is None:
             return most
-        return min(most, max(int(rate / len(self._lanes) * BATCH_SECONDS), FEWEST_TOKENS))
+        return min(most, max(int(rate * BATCH_SECONDS), FEWEST_TOKENS))
 
-    def _encode_batch(self, lane: int, batch: Batch) -> None:
-        began = time.monotonic()
+    def _encode_batch(self, parts: list[JobPart]) -> None:
+        if not parts:
+            return
+        self._batch_began = began = time.monotonic()
         try:
-            done = self._encode(batch.parts)
+            done = self._encode(parts)
         except Exception as error:  # noqa: BLE001 (a bad batch must not end the thread)
-            log_failure("batch-failed", error, inputs=len(batch.parts))
-            jobs = {part.job for part in batch.parts}
+            log_failure("batch-failed", error, inputs=len(parts))
+            jobs = {part.job for part in parts}
+            self._turns.remove(jobs)
             self._loop.call_soon_threadsafe(self._fail, jobs)
-            with self._filling:
-                self._turns.remove(jobs)
             return
         finally:
-            self._batches_began[lane] = None
+            self._batch_began = None
         seconds = time.monotonic() - began
-        self._loop.call_soon_threadsafe(self._answer, batch, done, seconds)
+        tokens = sum(part.tokens for part in parts)
+        self._loop.call_soon_threadsafe(self._answer, parts, done, tokens, seconds)
 
-    def _answer(self, batch: Batch, done: Sequence[EncodingJob], seconds: float) -> None:
-        now, tokens = time.monotonic(), batch.tokens
+    def _answer(
+        self, parts: Sequence[JobPart], done: Sequence[EncodingJob], tokens: int, seconds: float
+    ) -> None:
+        now = time.monotonic()
         # A small batch takes nearly as long as a large one and would make the encoder seem slow.
         if 2 * tokens >= self._budget():
-            rate = batch.sharers * tokens / max(seconds, 1e-6)
+            rate = tokens / max(seconds, 1e-6)
             before = rate if self._rate is None else self._rate
             self._rate, self._measured = before + SMOOTHING * (rate - before), now
             self._give_up(now)
@@ -263,7 +222,7 @@ class Batcher:
             if not job.future.done() and job.result is not None:
                 job.future.set_result(job.result)
             self.metrics.queue_seconds.observe(now - job.since)
-        self.metrics.inputs.inc(sum(len(part.rows) for part in batch.parts))
+        self.metrics.inputs.inc(sum(len(part.rows) for part in parts))
         self.metrics.tokens.inc(tokens)
         self.metrics.fill.observe(tokens / self.limits.batch_tokens)
         self.metrics.batch_seconds.observe(seconds)

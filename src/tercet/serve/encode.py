@@ -48,6 +48,7 @@ def encode(parts: Sequence[JobPart]) -> list[EncodingJob]:
         values = _encode_pass(members[0].job.request.engine, members, shared)
         start = 0
         for part in members:
+            # A job may have several parts in a batch, and is complete only once.
             if part.job.store(part.rows, values[start : start + len(part.rows)]):
                 done.append(part.job)
             start += len(part.rows)

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from tercet.infer.batches import Rows
 from tercet.specs import Floats, Mode
 from tercet.text.tokens import Pieces
 from tercet.text.windows import Windows
-
-_STORING = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +126,13 @@ class EncodingJob:
         return JobPart(self, self.order[start:end], tokens)
 
     def store(self, rows: Rows, values: Floats) -> bool:
-        """Store what a batch gave for some rows; True with the last of them, once.
-
-        Several lanes may encode parts of one job.
-        """
-        with _STORING:
-            if self.result is None:
-                self.result = np.empty((self.request.rows, values.shape[1]), np.float32)
-            self.result[rows] = values
-            self.left -= len(rows)
-            self.encoded += int(self.request.lengths[rows].sum())
-            return self.left == 0
+        """Store what a batch gave for some rows; whether these were the last."""
+        if self.result is None:
+            self.result = np.empty((self.request.rows, values.shape[1]), np.float32)
+        self.result[rows] = values
+        self.left -= len(rows)
+        self.encoded += int(self.request.lengths[rows].sum())
+        return self.left == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from tercet.cores import threads
-from tercet.infer.base import BaseEngine
 from tercet.model import Model
 from tercet.serve.accepting import Acceptor, Occupancy
 from tercet.serve.app import build_app
@@ -40,8 +38,6 @@ GRACE = 1.0
 SAME_SIGNAL = 0.5
 """Seconds within which two signals are one: Ctrl-C reaches a worker and its parent, which passes it
 on."""
-LANES = 4
-"""Batches that are encoded at the same time, at most: the interpreter serves one at a time."""
 SWITCH_SECONDS = 0.0005
 """Seconds after which the encoder's thread yields the interpreter to the event loop."""
 
@@ -54,9 +50,7 @@ def serve(ready: Ready, listener: socket.socket, occupancy: Occupancy) -> int:
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     metrics = Metrics()
-    batcher = Batcher(
-        encode, ready.loaded.limits, metrics, lanes=lanes_of(ready.loaded.model.engine)
-    )
+    batcher = Batcher(encode, ready.loaded.limits, metrics)
     app = build_app(
         make_service(ready, ready.loaded, batcher),
         keys=ready.keys,
@@ -80,11 +74,6 @@ def serve(ready: Ready, listener: socket.socket, occupancy: Occupancy) -> int:
     server.run()
     log("ended", failed=batcher.dead)
     return 1 if batcher.dead else 0
-
-
-def lanes_of(engine: BaseEngine) -> int:
-    """Batches that an engine encodes at the same time: one per core of a CPU, up to a few."""
-    return min(threads(), LANES) if engine.machine()["device"] == "cpu" else 1
 
 
 class Server(uvicorn.Server):

@@ -17,7 +17,7 @@ def turn_tokens(batch_tokens: int) -> int:
 
 
 class Turns:
-    """The jobs that wait, by client. Used by one lane of the encoder at a time.
+    """The jobs that wait, by client. Used by the encoder's thread alone.
 
     A turn is a part of a batch: short jobs are encoded whole, and a long one waits for the others
     before its next turn.
@@ -30,11 +30,6 @@ class Turns:
     def __len__(self) -> int:
         """The number of clients that wait."""
         return len(self._order)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that no batch has taken yet."""
-        return sum(job.tokens - job.used for jobs in self._clients.values() for job in jobs)
 
     def add(self, job: EncodingJob) -> None:
         client = job.request.client
