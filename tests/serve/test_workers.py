@@ -8,18 +8,30 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.server import ServerState
 
 from tercet.serve.accepting import GONE, Acceptor, Occupancy
+from tercet.serve.connection import Connection
 from tercet.serve.workers import bind
+
+
+class Idle(asyncio.Transport):
+    """A connection from before."""
+
+    def close(self) -> None:
+        pass
 
 
 class Kept(asyncio.Protocol):
     """A connection that stays open, and remembers its transport."""
 
-    def __init__(self, opened: list[asyncio.BaseTransport]) -> None:
+    def __init__(self, opened: list[Any]) -> None:
         self._opened = opened
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -47,7 +59,7 @@ def test_answers_are_sent_at_once(listener: socket.socket) -> None:
     async def ask() -> bool:
         opened: list[asyncio.BaseTransport] = []
         acceptor = Acceptor(listener, Occupancy(1))
-        acceptor.start(lambda: Kept(opened))
+        acceptor.start(lambda: Kept(opened), opened)
         _, client = await asyncio.open_connection(*listener.getsockname())
         while not opened:
             await asyncio.sleep(0.01)
@@ -63,17 +75,17 @@ def test_answers_are_sent_at_once(listener: socket.socket) -> None:
 
 def test_the_worker_with_fewer_connections_accepts_more(listener: socket.socket) -> None:
     async def connect() -> list[int]:
-        opened: list[asyncio.BaseTransport] = []
         acceptors = [Acceptor(listener.dup(), occupancy) for occupancy in occupancies(2)]
-        for acceptor in acceptors:
-            acceptor.start(lambda: Kept(opened))
-        acceptors[0].occupancy.count = 12
+        opened: list[list[asyncio.BaseTransport]] = [[Idle() for _ in range(12)], []]
+        for acceptor, own in zip(acceptors, opened, strict=True):
+            acceptor.start(partial(Kept, own), own)
         address = listener.getsockname()
         clients = await asyncio.gather(*(asyncio.open_connection(*address) for _ in range(20)))
-        while len(opened) < len(clients):
+        while sum(map(len, opened)) < 12 + len(clients):
             await asyncio.sleep(0.01)
         counts = [acceptor.occupancy.count for acceptor in acceptors]
-        for transport in [*opened, *(writer for _, writer in clients)]:
+        assert counts == [len(own) for own in opened]
+        for transport in [*opened[0], *opened[1], *(writer for _, writer in clients)]:
             transport.close()
         for acceptor in acceptors:
             acceptor.stop()
@@ -88,23 +100,40 @@ def test_a_worker_that_does_not_accept_delays_its_share_only_a_moment(
     listener: socket.socket,
 ) -> None:
     async def connect() -> int:
-        opened: list[asyncio.BaseTransport] = []
+        opened: list[asyncio.BaseTransport] = [Idle() for _ in range(5)]
         busy, stuck = occupancies(2)
         acceptor = Acceptor(listener, busy)
-        acceptor.start(lambda: Kept(opened))
+        acceptor.start(lambda: Kept(opened), opened)
         stuck.count = 0
-        busy.count = 5
         address = listener.getsockname()
         clients = await asyncio.gather(*(asyncio.open_connection(*address) for _ in range(4)))
         async with asyncio.timeout(30):
-            while len(opened) < len(clients):
+            while len(opened) < 5 + len(clients):
                 await asyncio.sleep(0.01)
         for transport in [*opened, *(writer for _, writer in clients)]:
             transport.close()
         acceptor.stop()
+        acceptor.count()  # as when a connection closes while the worker drains
         return busy.count
 
     assert asyncio.run(connect()) == GONE
+
+
+def test_a_connection_that_closes_is_no_longer_counted() -> None:
+    async def close() -> list[int]:
+        state, counts = ServerState(), []
+        connection = Connection(
+            config=uvicorn.Config(FastAPI(), ws="none", lifespan="off"),
+            server_state=state,
+            app_state={},
+            on_close=lambda: counts.append(len(state.connections)),
+        )
+        connection.connection_made(Idle())
+        assert len(state.connections) == 1
+        connection.connection_lost(None)
+        return counts
+
+    assert asyncio.run(close()) == [0]
 
 
 def test_without_file_descriptors_a_worker_tries_again(
@@ -123,7 +152,7 @@ def test_without_file_descriptors_a_worker_tries_again(
         opened: list[asyncio.BaseTransport] = []
         exhausted = Exhausted(fileno=listener.dup().detach())
         acceptor = Acceptor(exhausted, Occupancy(1))
-        acceptor.start(lambda: Kept(opened))
+        acceptor.start(lambda: Kept(opened), opened)
         _, client = await asyncio.open_connection(*listener.getsockname())
         async with asyncio.timeout(30):
             while not opened:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
 
 from tercet.serve.logs import log
@@ -60,17 +60,26 @@ class Acceptor:
         self.occupancy = occupancy
         self._pause: asyncio.TimerHandle | None = None
         self._openings: set[asyncio.Task[None]] = set()
+        self._accepting = False
 
-    def start(self, protocol: Callable[[], asyncio.Protocol]) -> None:
-        """protocol: what answers a new connection"""
+    def start(self, protocol: Callable[[], asyncio.Protocol], connections: Sized) -> None:
+        """protocol: what answers a new connection; connections: those that are open"""
         self._protocol = protocol
+        self._connections = connections
         self._loop = asyncio.get_running_loop()
         self.listener.listen(BACKLOG)
-        self.occupancy.count = 0
+        self._accepting = True
+        self.count()
         self._loop.add_reader(self.listener, self._take_turn)
+
+    def count(self) -> None:
+        """Tell the other workers how many connections this one has; called when one closes."""
+        if self._accepting:
+            self.occupancy.count = len(self._connections) + len(self._openings)
 
     def stop(self) -> None:
         """Accept nothing more."""
+        self._accepting = False
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self.listener)
@@ -93,11 +102,14 @@ class Acceptor:
             self._wait(RETRY_SECONDS)
             return
         connection.setblocking(False)
-        self.occupancy.count += 1
         opening = self._loop.create_task(self._open(connection))
-        # The event loop itself keeps only a weak reference.
         self._openings.add(opening)
-        opening.add_done_callback(self._openings.discard)
+        opening.add_done_callback(self._opened)
+        self.count()
+
+    def _opened(self, opening: asyncio.Task[None]) -> None:
+        self._openings.discard(opening)
+        self.count()
 
     async def _open(self, connection: socket.socket) -> None:
         with suppress(OSError):  # the client has left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -20,11 +21,19 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     uvicorn itself only limits the idle time between requests.
 
     timeout: seconds from a request's head to the last byte of its answer
+    on_close: called when the connection is closed
     """
 
-    def __init__(self, *, timeout: float = 30.0, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float = 30.0,
+        on_close: Callable[[], None] = lambda: None,
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
         self._timeout = timeout
+        self._on_close = on_close
         self._cut: asyncio.TimerHandle | None = None
         self._end: asyncio.TimerHandle | None = None
         self._request: object = None
@@ -49,6 +58,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+        self._on_close()
 
     def _expect(self) -> None:
         self._cut = self.loop.call_later(HEAD_SECONDS, self.transport.abort)

@@ -95,7 +95,7 @@ class Server(uvicorn.Server):
         """
         config = uvicorn.Config(
             app,
-            http=partial(Connection, timeout=timeout),  # type: ignore[arg-type]
+            http=partial(Connection, timeout=timeout, on_close=acceptor.count),  # type: ignore[arg-type]
             ws="none",
             lifespan="on",
             log_config=None,
@@ -127,7 +127,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
-        self._acceptor.start(self._connection)
+        self._acceptor.start(self._connection, self.server_state.connections)
         log("ready", **self._greeting)
 
     def _connection(self) -> asyncio.Protocol:
@@ -137,7 +137,6 @@ class Server(uvicorn.Server):
         return protocol
 
     async def on_tick(self, counter: int) -> bool:
-        self._acceptor.occupancy.count = len(self.server_state.connections)
         return await super().on_tick(counter) or self._batcher.dead
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
