@@ -19,8 +19,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/start/*.md"))]
 PAGES += sorted(ROOT.glob("docs/tutorials/*.md"))
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
-# Pages of a group share a process, which imports torch once; two groups, for two cores.
-GROUPS = [[page] for page in PAGES] if WHOLE else [PAGES[::2], PAGES[1::2]]
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +26,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def run_pages(cache: Path, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
+def run_page(page: Path, cache: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TERCET_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, str(ROOT / "tools/run_page.py"), *map(str, arguments)]
+    command = [sys.executable, str(ROOT / "tools/run_page.py"), str(page), *flags]
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("pages", GROUPS, ids=lambda pages: ",".join(page.stem for page in pages))
-def test_the_examples_run(pages: list[Path], cache: Path) -> None:
-    done = run_pages(cache, *pages, *([] if WHOLE else ["--quick"]))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_run(page: Path, cache: Path) -> None:
+    done = run_page(page, cache, *([] if WHOLE else ["--quick"]))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -66,7 +64,7 @@ def test_what_an_example_shows_is_compared(
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"```python\n{example}\n```\n\n```text\n{shown}\n```\n", "utf-8")
-    done = run_pages(tmp_path, page)
+    done = run_page(page, tmp_path)
     assert (done.returncode == 0) == (complaint == "")
     assert complaint in done.stderr
 
@@ -74,7 +72,7 @@ def test_what_an_example_shows_is_compared(
 def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```sh\ntercet predict nothing --text x\n```\n", "utf-8")
-    done = run_pages(tmp_path, page)
+    done = run_page(page, tmp_path)
     assert done.returncode == 1
     assert "exit code 2" in done.stderr
 
