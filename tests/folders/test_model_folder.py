@@ -272,6 +272,11 @@ def template_id(number: int) -> Callable[[Any], None]:
     return change
 
 
+def break_charsmap(tokenizer: Any) -> None:
+    """Rust panics when it reads this; it raises no Exception."""
+    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+
+
 def rename_task(info: dict[str, Any], name: str) -> None:
     info["tasks"][name] = info["tasks"].pop("sentiment")
 
@@ -318,6 +323,7 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: info.update(tasks={"a": [{}]})), "tasks"),
         (edit("tokenizer.json", template_id(10**6)), "ids up to 1000000"),
         (edit("tokenizer.json", lambda t: t.update(model={"type": "WordPiece"})), "tokenizer"),
+        (edit("tokenizer.json", break_charsmap), "is not a tokenizer definition"),
         (edit("tokenizer_config.json", lambda _: [3]), "is not a JSON object"),
         (cut("model.safetensors"), "model.safetensors"),
         (drop("tokenizer.json"), None),
