@@ -71,6 +71,15 @@ def test_a_warning_of_the_run_is_not_repeated(evaluation) -> None:
     assert again == once
 
 
+def test_that_time_limited_a_run_comes_first(evaluation) -> None:
+    short = "Time limited this model."
+    run = history(warnings=[short, "tags: never predicts spam (3 rows)."], shortage=short)
+    warnings = evaluation_page(evaluation(skill=0.0), run).warnings
+    assert warnings[0] == short
+    assert warnings.count(short) == 1
+    assert len(warnings) > 2
+
+
 def test_a_model_without_a_run_is_compared_with_the_majority(evaluation) -> None:
     page = evaluation_page(evaluation(skill=-2.0))
     assert any("always predicting the majority class" in each for each in page.warnings)

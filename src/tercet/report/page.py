@@ -67,9 +67,18 @@ def evaluation_page(evaluation: Evaluation, run: RunHistory | None = None) -> Pa
         findings=[finding for result in results for finding in result.findings().items()],
         sections=[section for section in sections if not section.empty],
         missing=evaluation.missing,
-        # Those of the run are the same sentences where it was measured on the same rows.
-        warnings=list(dict.fromkeys([*(() if run is None else run.warnings), *warnings])),
+        warnings=_all_warnings(warnings, run),
     )
+
+
+def _all_warnings(warnings: Sequence[str], run: RunHistory | None) -> list[str]:
+    """Those of the rows measured here and those of the run, without repetition; that time limited
+    the model comes first, since it may explain the others."""
+    if run is None:
+        return list(dict.fromkeys(warnings))
+    first = [] if run.shortage is None else [run.shortage]
+    # Those of the run are the same sentences where it was measured on the same rows.
+    return list(dict.fromkeys([*first, *warnings, *run.warnings]))
 
 
 def _lead(tasks: Sequence[str]) -> str:

@@ -56,6 +56,7 @@ class RunHistory:
     forgetting: after each stage, or at points spread over a single stage
     baselines: the scores of simple baselines, where they were measured
     warnings: what the end of training warned of
+    shortage: which of these says what time did not allow; None where it allowed everything
     """
 
     name: str
@@ -68,6 +69,7 @@ class RunHistory:
     forgetting: list[Moment]
     baselines: Baselines = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    shortage: str | None = None
 
 
 def run_of(source: str) -> Path | None:
@@ -95,6 +97,8 @@ def _read_run(folder: Path) -> RunHistory:
     scores = [line for line in lines if "dev" in line]
     scored = {name for line in scores for name in line["dev"]}
     tasks = {name: task for name, task in recipe.tasks.items() if name in scored}
+    file = folder / "summary.json"
+    summary = read_json_object(file) if file.is_file() else {}
     return RunHistory(
         name=recipe.name,
         steps=max((line["step"] for line in lines), default=0),
@@ -105,14 +109,9 @@ def _read_run(folder: Path) -> RunHistory:
         metrics={name: task.chosen_metric for name, task in tasks.items()},
         forgetting=_forgetting(scores, tasks),
         baselines=read_baselines(folder),
-        warnings=_warnings(folder / "summary.json"),
+        warnings=[str(sentence) for sentence in summary.get("warnings", [])],
+        shortage=summary.get("shortage"),
     )
-
-
-def _warnings(summary: Path) -> list[str]:
-    """The sentences that a finished run's summary holds."""
-    found = read_json_object(summary).get("warnings", []) if summary.is_file() else []
-    return [str(sentence) for sentence in found]
 
 
 def _read_lines(file: Path) -> list[dict[str, Any]]:
