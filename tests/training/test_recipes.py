@@ -97,7 +97,7 @@ def shortened(bundle: BundledRecipe, encoder: Path, *, teachers: Path) -> Recipe
             teacher["folder"] = str(made)
     for stage in tree["stages"]:
         stage.pop("epochs", None)
-        stage |= {"steps": 2, "batch": 4}
+        stage |= {"batch": 4} if stage.get("solve") else {"steps": 2, "batch": 4}
     return Recipe.from_tree(tree, where=bundle.name)
 
 
