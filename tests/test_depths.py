@@ -96,12 +96,12 @@ def test_a_command_embeds_at_a_depth_and_a_width(run, folder, texts, tmp_path) -
     assert run("embed", texts, "--out", out, *options)[0] == 0
     expected = tercet.load(folder, layers=1).embed(TEXTS, width=8)
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
-    code, _, told = run("embed", texts, "--out", out, "--model", folder, "--layers", 3)
+    code, _, message = run("embed", texts, "--out", out, "--model", folder, "--layers", 3)
     assert code == 2
-    assert "it answers after 1 and 2." in told
-    code, _, told = run("embed", texts, "--out", out, "--model", folder, "--width", 9)
+    assert "it answers after 1 and 2." in message
+    code, _, message = run("embed", texts, "--out", out, "--model", folder, "--width", 9)
     assert code == 2
-    assert "its widths are 8, 16, 32" in told
+    assert "its widths are 8, 16, 32" in message
 
 
 def test_a_command_predicts_with_the_calibration_of_a_depth(run, folder) -> None:
@@ -130,9 +130,9 @@ def test_an_index_remembers_its_depth_and_its_width(run, folder, texts, tmp_path
         tercet.Index.open(out, tercet.load(folder))
     more = tmp_path / "more.csv"
     more.write_text("id,text\nx,a long day\n")
-    code, _, told = run("index", more, "--out", out, "--add", "--layers", 2)
+    code, _, message = run("index", more, "--out", out, "--add", "--layers", 2)
     assert code == 2
-    assert "--layers: an index has its own" in told
+    assert "--layers: an index has its own" in message
     assert run("index", more, "--out", out, "--add")[0] == 0
     code, found, _ = run("search", out, "a long day", "--top", 1, "--model", folder)
     assert code == 0
@@ -187,9 +187,9 @@ def test_evaluation_draws_accuracy_against_speed_of_all_depths(
     device = tercet.load(folder).engine.machine()["device"]
     assert f"Accuracy against speed, torch, {device}" in page
     assert "1 layers" in page
-    code, _, told = run("evaluate", folder, "--layers", 1, "--suite", "depths", *options)
+    code, _, message = run("evaluate", folder, "--layers", 1, "--suite", "depths", *options)
     assert code == 2
-    assert "cannot measure a model with no lesser depths" in told
+    assert "cannot measure a model with no lesser depths" in message
 
 
 def test_calibration_fits_every_depth(folder: Path, sample_data: Path) -> None:

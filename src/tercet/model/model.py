@@ -68,7 +68,7 @@ class Model(TextReader):
         """source: what `load` finds this model by, a folder or a name; default: the encoder
         sketch: of the rows that it was trained on, if they were recorded
         precision: in which the encoder computes; `save` writes the weights as they were
-        layers: how many `load` was told to read of those of the source; None: all
+        layers: how many of the source's layers were loaded; None: all
         """
         self._network = network if isinstance(network, OnnxNetwork) else _ready(network)
         self.tokenizer = tokenizer

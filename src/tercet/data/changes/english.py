@@ -35,7 +35,7 @@ def ending(word: str) -> str:
 
 
 def names_in(text: str) -> list[Span]:
-    """Where names are, told by their capitals; none in headlines, where all words may have them.
+    """Where names are, by their capitals; none in headlines, where all words may have them.
 
     Function words that begin a sentence are not part of a name.
     """
