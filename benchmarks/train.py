@@ -31,7 +31,7 @@ from train_records import RECORDS
 
 import tercet
 from tercet.data.examples import read_examples
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import ARCHITECTURES, EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.folder import save_encoder
@@ -214,8 +214,8 @@ def matmul_rate() -> float:
 
 
 def base_shape() -> EncoderConfig:
-    return EncoderConfig(
-        architecture="bert", vocabulary=30522, positions=512, token_types=2, pooler=True, **BASE
+    return ARCHITECTURES["bert"].config(
+        vocabulary=30522, positions=512, token_types=2, pooler=True, **BASE
     )
 
 
