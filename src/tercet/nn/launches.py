@@ -132,6 +132,7 @@ class Launches:
                 (-(-self.tokens.count // each), config.heads),
                 *(qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds, mixed),
                 *self._attention_numbers(number, each, shortest),
+                RELATIVE=self.relative is not None,
                 **self._tile_shape(length),
             )
         return mixed
@@ -147,6 +148,7 @@ class Launches:
                 *(grad, qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds),
                 *(d_qkv, _grad(bias), qkv if self.d_relative is None else self.d_relative),
                 *self._attention_numbers(number, each, shortest),
+                RELATIVE=self.relative is not None,
                 **self._tile_shape(length),
                 TRAINS=bias.requires_grad,
                 LEARNS=self.d_relative is not None,
@@ -196,7 +198,7 @@ class Launches:
 
     def _tile_shape(self, length: int) -> dict[str, int]:
         heads, width = self.config.heads, self.config.width // self.config.heads
-        return _tile_shape(length, heads=heads, width=width, relative=self.relative is not None)
+        return _tile_shape(length, heads=heads, width=width)
 
     def _attention_numbers(self, number: int, each: int, shortest: int) -> tuple[float, ...]:
         config = self.config
@@ -228,7 +230,43 @@ def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor
             (-(-tokens.count // _ROWS), heads),
             *(qkv, tokens.offsets, relative, seeds, mixed),
             *(*numbers, shortest),
-            **_tile_shape(length, heads=heads, width=width, relative=True),
+            RELATIVE=True,
+            **_tile_shape(length, heads=heads, width=width),
+        )
+    return mixed
+
+
+def attend_disentangled(
+    qkv: Tensor,
+    tokens: DeviceTokens,
+    *,
+    query_distances: Tensor | None,
+    key_distances: Tensor | None,
+    scale: float,
+) -> Tensor:
+    """Attention that also compares words with distances, for inference.
+
+    qkv [total, 3, heads, head_width] -> [total, heads, head_width]; no row exceeds LONGEST
+    query_distances, key_distances: products of the words with the distances, query less key, from
+        1 - span to span, [heads, total, 2 * span]; None where they are not compared
+    """
+    total, _, heads, width = qkv.shape
+    compared = [each for each in (query_distances, key_distances) if each is not None]
+    mixed = torch.empty_like(qkv[:, 0], memory_format=torch.contiguous_format)
+    numbers = total, tokens.count, compared[0].shape[-1] // 2, scale, _ROWS
+    for length, shortest in _tiles(tokens.longest):
+        _launch(
+            kernels.attend_disentangled,
+            (-(-tokens.count // _ROWS), heads),
+            *(qkv, tokens.offsets),
+            *(
+                each if each is not None else compared[0]
+                for each in (query_distances, key_distances)
+            ),
+            *(mixed, *numbers, shortest),
+            C2P=query_distances is not None,
+            P2C=key_distances is not None,
+            **_tile_shape(length, heads=heads, width=width),
         )
     return mixed
 
@@ -245,12 +283,11 @@ def _tiles(longest: int) -> list[tuple[int, int]]:
     return tiles if len(tiles) == 1 else [(32, 0), *tiles[2:]]
 
 
-def _tile_shape(length: int, *, heads: int, width: int, relative: bool) -> dict[str, int]:
+def _tile_shape(length: int, *, heads: int, width: int) -> dict[str, int]:
     return {
         "HEADS": heads,
         "WIDTH": width,
         "LENGTH": length,
-        "RELATIVE": relative,
         "num_warps": 8 if length >= 128 else 4 if length >= 64 else 1,
     }
 
