@@ -63,4 +63,5 @@ def combine(rows: Tensor, weights: Tensor) -> None:
     """Replace the first of contiguous rows [rows, length] by their weighted sum."""
     count, length = rows.shape
     grid = (-(-length // _BLOCK),)
-    _combine[grid](rows, weights.contiguous(), length, ROWS=count, BLOCK=_BLOCK)
+    # Some surgeries solve for their weights on the CPU.
+    _combine[grid](rows, weights.to(rows).contiguous(), length, ROWS=count, BLOCK=_BLOCK)
