@@ -51,7 +51,7 @@ def main(architecture: str) -> None:
         fused._accumulate = lambda *_: None
     encoder = make_encoder(architecture)
     if ON_GPU:
-        compile_ahead(encoder, max_tokens=64, device=DEVICE).result()
+        compile_ahead(encoder, max_tokens=64, device=torch.device("cuda", 0)).result()
     else:
         with ThreadPoolExecutor(2) as pool:
             compile_kernels(_outline(encoder), max_tokens=64, pool=pool)

@@ -288,7 +288,27 @@ def _norm_gradient(dy, x_hat, spread, inside, WIDTH: tl.constexpr):
 @triton.jit
 def _kept(seed, at, p):
     """The factors of dropout for the values at these places: 0 or 1 / (1 - p)."""
-    return tl.where(tl.rand(seed, at) >= p, 1.0 / (1.0 - p), 0.0)
+    return tl.where(uniform(seed, at) >= p, 1.0 / (1.0 - p), 0.0)
+
+
+@triton.jit
+def uniform(seed, at):
+    """A number in [0, 1) for each place: two hashes, a tenth of the work of Triton's Philox.
+
+    For rows of 128 tokens attention draws 128 of them per token and head, forward and backward.
+    """
+    first = _mixed(seed.to(tl.uint32))
+    mixed = _mixed(_mixed(at.to(tl.uint32) ^ first) + _mixed(first + 1))
+    return (mixed >> 8).to(tl.float32) * (1.0 / (1 << 24))
+
+
+@triton.jit
+def _mixed(x):
+    """A permutation of 32-bit numbers: each bit of x flips each bit of it about half of the time
+    (Wellons, 2018, `lowbias32`)."""
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
 
 
 @triton.jit
