@@ -57,8 +57,8 @@ def _constant(answers: Answers) -> str:
     if answers.classes is not None:
         name = answers.name(answers.predicted[0])
         return (
-            f"all {rows:,} rows are predicted to be {name}; change the recipe: a "
-            "lower learning rate, more steps, or `class_weights` if one class is much more frequent."
+            f"all {rows:,} rows are predicted to be {name}; change the recipe: a lower learning "
+            "rate, more steps, or `class_weights` if one class is much more frequent."
         )
     low, high = answers.span
     return (
