@@ -434,7 +434,7 @@ def test_more_rows_than_there_are_take_no_memory(built: Index) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *((ann.ANN_KEY, value) for value in ("{", "[]", "3", '{"kind": "IVF_SQ"}')),
+        *((ann.ANN_KEY, value) for value in ("{", "[]", "3", "[" * 10**5, '{"kind": "IVF_SQ"}')),
         *((FORMAT_KEY, value) for value in ("", "x", "9" * 5000, "-1")),
         *((LAYERS_KEY, value) for value in ("", "x", "9" * 5000, "[]")),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from tercet.data.files import unit_of
 from tercet.data.labels import parse_number, split_labels
 from tercet.data.readers import read_rows
 from tercet.errors import TercetError
+from tercet.files import parse_json
 
 LOOKED_AT = 100_000  # rows; more would not change what a file is about
 SAMPLE = 2000
@@ -133,7 +133,7 @@ def are_lists(label: Profile) -> bool:
 
 def _is_json_list(cell: str) -> bool:
     try:
-        return isinstance(json.loads(cell), list)
+        return isinstance(parse_json(cell), list)
     except ValueError:
         return False
 

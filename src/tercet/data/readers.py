@@ -17,6 +17,7 @@ from tercet.data.columns import find_column, is_name
 from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
 from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
 from tercet.errors import TercetError, nearest
+from tercet.files import parse_json
 from tercet.specs import Column
 
 TEXT_COLUMN = "text"
@@ -153,8 +154,8 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
             yield number, None
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            row = parse_json(line)
+        except ValueError as error:
             raise TercetError(f"{path} line {number}: not valid JSON: {error}.") from error
         if not isinstance(row, dict):
             raise TercetError(f"{path} line {number}: not a JSON object with columns as keys.")

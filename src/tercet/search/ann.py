@@ -20,6 +20,7 @@ import pyarrow as pa
 from tercet.data.stream import VECTOR
 from tercet.embed.schema import vectors_of
 from tercet.errors import TercetError
+from tercet.files import parse_json
 from tercet.progress import Phases, Progress, silent_phases
 from tercet.search.exact import damaged_vectors, top_of_blocks, vector_blocks
 from tercet.search.lance_store import ANN_KEY, damaged_metadata, metadata_of
@@ -70,7 +71,7 @@ def fits_memory(dataset: Any) -> bool:
 def setting_of(dataset: Any) -> AnnSetting | None:
     stored = metadata_of(dataset).get(ANN_KEY)
     try:
-        return None if stored is None else AnnSetting(**json.loads(stored))
+        return None if stored is None else AnnSetting(**parse_json(stored))
     except (ValueError, TypeError) as error:
         raise TercetError(damaged_metadata(dataset.uri, ANN_KEY)) from error
 
