@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from tercet.data.columns import repeated_name
 from tercet.data.delimited import Reading
 from tercet.data.files import unit_of
 from tercet.data.labels import parse_number, split_labels
@@ -107,8 +108,7 @@ class Profiles:
 
 
 def read_profiles(path: Path, names: Sequence[str], reading: Reading) -> Profiles:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated_name(names)) is not None:
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
     columns: list[list[str | None]] = [[] for _ in names]
     unreadable, problem = 0, ""

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tercet.data.columns import find_column, is_name
+from tercet.data.columns import find_column, find_columns, is_name
 from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
 from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
 from tercet.errors import TercetError, nearest
@@ -103,7 +103,7 @@ def _without_blank_end(rows: Iterable[FileRow], path: Path) -> Iterator[FileRow]
 def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[FileRow]:
     opened = open_delimited(path, reading, named=any(map(is_name, columns)))
     width = len(opened.names)
-    places = [find_column(column, opened.names, path=path) for column in columns]
+    places = find_columns(columns, opened.names, path=path)
     line = None
     for line, cells in opened.rows:
         problem = None
