@@ -59,7 +59,7 @@ class ModernbertConfig(EncoderConfig):
     def _read_older_keys(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Older releases of `transformers` wrote a number of layers and two angles."""
         source = values.get("source", {})
-        every, layers = source.get("global_attn_every_n_layers", 3), values.get("layers")
+        every, layers = source.get("global_attn_every_n_layers", 3), values.get("layers", 0)
         filled = dict(values)
         is_known = isinstance(layers, int) and isinstance(every, int) and every > 0
         if filled.get("layer_types") is None and is_known and layers <= MOST_LAYERS:
