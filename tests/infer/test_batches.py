@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.infer.batches import batches, even_budget, token_counts
+from tercet.infer.batches import batches, shares, token_counts
 from tercet.text.tokenizer import Tokenizer
 
 lengths_of_rows = st.lists(st.integers(1, 200), max_size=80).map(
@@ -55,18 +55,33 @@ def test_lengths_are_those_of_the_tokens(tiny_encoder: Path) -> None:
     lengths=st.lists(st.integers(2, 40), min_size=200, max_size=600),
     threads=st.integers(2, 4),
 )
-def test_threads_get_equally_many_batches(lengths: list[int], threads: int) -> None:
+def test_threads_get_equally_many_batches_of_the_same_size(
+    lengths: list[int], threads: int
+) -> None:
     rows = np.array(lengths)
-    budget = even_budget(rows, least=128, most=768, threads=threads)
-    assert 128 <= budget <= 768
-    work = sorted((int(rows[batch].sum()) for batch in batches(rows, budget=budget)), reverse=True)
-    loads = [0] * threads
-    for tokens in work:  # each thread takes the next batch when it is free
-        loads[loads.index(min(loads))] += tokens
-    assert max(loads) <= sum(lengths) / threads * 1.25 + 40
+    found = shares(rows, least=128, most=768, threads=threads)
+    assert sorted(np.concatenate(found)) == list(range(len(rows)))
+    assert len(found) % threads == 0
+    share = rows.sum() / len(found)
+    assert share <= 768
+    # Each end is at most half a row from where it should be.
+    assert all(abs(rows[batch].sum() - share) <= rows.max() for batch in found)
+
+
+@given(lengths=lengths_of_rows, threads=st.integers(1, 4))
+def test_every_row_is_in_one_share(lengths, threads) -> None:
+    found = shares(lengths, least=16, most=100, threads=threads)
+    assert all(len(batch) for batch in found)
+    assert sorted(row for batch in found for row in batch) == list(range(len(lengths)))
 
 
 def test_few_tokens_are_not_divided_further() -> None:
-    assert even_budget(np.array([10, 10]), least=128, most=768, threads=2) == 128
-    assert even_budget(np.array([10, 10]), least=128, most=768, threads=1) == 768
-    assert even_budget(np.zeros(0, np.int64), least=128, most=768, threads=2) == 768
+    assert len(shares(np.array([10, 10]), least=128, most=768, threads=2)) == 1
+    assert len(shares(np.full(10, 20), least=128, most=768, threads=4)) == 2
+
+
+def test_one_thread_gets_full_batches() -> None:
+    assert [len(rows) for rows in shares(np.full(10, 100), least=128, most=768, threads=1)] == [
+        7,
+        3,
+    ]

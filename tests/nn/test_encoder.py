@@ -12,8 +12,9 @@ from torch import Tensor
 
 from tercet.errors import TercetError
 from tercet.nn.architectures.mpnet import MpnetConfig
+from tercet.nn.architectures.record import Activation
 from tercet.nn.device_tokens import DeviceTokens
-from tercet.nn.encoder import Encoder
+from tercet.nn.encoder import Encoder, activate, add
 from tercet.nn.folder import load_encoder
 from tercet.nn.names import to_hugging_face
 from tercet.nn.pooling import pool
@@ -260,3 +261,17 @@ def test_cuda_agrees_with_the_cpu_and_never_waits(tiny, sentences, precision):
             torch.cuda.set_sync_debug_mode("default")
     tolerance = 2e-3 if precision == "fp32" else 0.15
     torch.testing.assert_close(hidden.detach().float().cpu(), exact, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
+def test_what_is_done_in_place_equals_what_is_not(activation: Activation) -> None:
+    expanded, hidden = torch.randn(5, 8), torch.randn(5, 8)
+    expected = hidden + activate(expanded, activation)
+    with torch.no_grad():
+        assert torch.equal(add(hidden, activate(expanded.clone(), activation)), expected)
+
+
+def test_a_sum_without_gradients_keeps_the_wider_type() -> None:
+    hidden, added = torch.randn(5, 8), torch.randn(5, 8).bfloat16()
+    with torch.no_grad():
+        assert torch.equal(add(hidden, added), hidden + added.float())

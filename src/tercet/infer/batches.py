@@ -31,18 +31,23 @@ def batches(lengths: Rows, *, budget: int) -> list[Rows]:
     return row_batches
 
 
-def even_budget(lengths: Rows, *, least: int, most: int, threads: int) -> int:
-    """Tokens per batch with which all threads end at about the same time: as many batches for each.
+def shares(lengths: Rows, *, least: int, most: int, threads: int) -> list[Rows]:
+    """Row indices in batches with which all threads end at about the same time: equally many for
+    each, of about as many tokens, longest rows first.
 
     lengths: tokens of each row, int64 [n]
+    least, most: tokens of a batch, give or take a row; few rows are not divided for all threads
     """
-    if threads == 1 or not len(lengths):
-        return most
-    total, longest = int(lengths.sum()), int(lengths.max())
-    batches_each = -(-total // (most * threads))
-    # A batch ends before the row that does not fit: what is left would be one batch more.
-    share = -(-total // (batches_each * threads)) + longest // 2
-    return min(max(share, least), most)
+    total = int(lengths.sum())
+    if threads == 1 or not total:
+        return batches(lengths, budget=most)
+    count = min(threads * -(-total // (most * threads)), -(-total // least))
+    order = np.argsort(-lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    wanted = total * np.arange(1, count) / count
+    after = np.searchsorted(ends, wanted)
+    is_nearer = 2 * wanted >= 2 * ends[after] - lengths[order[after]]
+    return [rows for rows in np.split(order, after + is_nearer) if len(rows)]
 
 
 def even_batches(lengths: Rows, *, budget: int) -> list[Rows]:

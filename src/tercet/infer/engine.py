@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tercet.infer.base import BaseEngine, Buffer, Columns
-from tercet.infer.batches import Rows, batches, even_budget
+from tercet.infer.batches import Rows, shares
 from tercet.infer.workers import in_parallel
 from tercet.network.network import Network
 from tercet.nn.cosine import unit
@@ -121,8 +121,7 @@ class Engine(BaseEngine):
 
         device = self.network.device
         threads = torch.get_num_threads() if device.type == "cpu" else 1
-        budget = even_budget(lengths, least=LEAST, most=budget_of(device), threads=threads)
-        row_batches = batches(lengths, budget=budget)
+        row_batches = shares(lengths, least=LEAST, most=budget_of(device), threads=threads)
         results = np.empty((len(lengths), width), np.float32)
         done = 0
         with inference(self.network, bf16=self.bf16):

@@ -179,9 +179,9 @@ class Layer(nn.Module):
     ) -> Tensor:
         """hidden [total, width] -> [total, width]."""
         attended = self.attention.forward(hidden, inputs, side)
-        hidden = self.attention_norm.forward(hidden + self.dropout.forward(attended))
+        hidden = self.attention_norm.forward(add(hidden, self.dropout.forward(attended)))
         expanded = self.feed_forward(hidden, side)
-        return self.feed_forward_norm.forward(hidden + self.dropout.forward(expanded))
+        return self.feed_forward_norm.forward(add(hidden, self.dropout.forward(expanded)))
 
 
 class FeedForward(nn.Module):
@@ -224,10 +224,23 @@ def norm(config: EncoderConfig) -> nn.LayerNorm:
 
 
 def activate(expanded: Tensor, activation: Activation) -> Tensor:
-    """Apply an activation function by its name in config.json."""
+    """Apply an activation function by its name in config.json; without gradients in place."""
+    in_place = not torch.is_grad_enabled()
     if activation == "relu":
-        return F.relu(expanded)
-    return F.gelu(expanded, approximate="tanh" if activation == "gelu_new" else "none")
+        return F.relu(expanded, inplace=in_place)
+    approximate = "tanh" if activation == "gelu_new" else "none"
+    if in_place:
+        # A second tensor of this size is more than malloc keeps: it would be new pages every time.
+        activated: Tensor = torch.ops.aten.gelu_(expanded, approximate=approximate)
+        return activated
+    return F.gelu(expanded, approximate=approximate)
+
+
+def add(hidden: Tensor, added: Tensor) -> Tensor:
+    """Their sum; without gradients in the memory of `added`, unless autocast made that narrower."""
+    if torch.is_grad_enabled() or added.dtype != hidden.dtype:
+        return hidden + added
+    return added.add_(hidden)
 
 
 def initialise(module: nn.Module) -> None:

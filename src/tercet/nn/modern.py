@@ -12,7 +12,7 @@ from tercet.nn.architectures.modernbert import LayerType, ModernbertConfig
 from tercet.nn.attention import AttentionInputs, SelfAttention, by_blocks
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
-from tercet.nn.encoder import activate, norm
+from tercet.nn.encoder import activate, add, norm
 from tercet.nn.side import SideLayer, project
 from tercet.nn.window import attend_window, window_bias
 
@@ -164,6 +164,6 @@ class ModernLayer(nn.Module):
         """hidden [total, width] -> [total, width]."""
         normed = hidden if self.attention_norm is None else self.attention_norm.forward(hidden)
         attended = self.attention.forward(normed, inputs, side)
-        hidden = hidden + self.dropout.forward(attended)
+        hidden = add(hidden, self.dropout.forward(attended))
         added: Tensor = self.feed_forward(self.feed_forward_norm.forward(hidden), side)
-        return hidden + added
+        return add(hidden, added)
