@@ -391,14 +391,23 @@ def table(folder: Path, model: str) -> None:
         for entry in measured
         if entry["step"] == "search"
     }
-    rows = [newest[key] | {"library": NAMES[newest[key]["library"]]} for key in sorted(newest)]
+    in_order = [newest[key] for key in sorted(newest)]
+    full = max(entry["width"] for entry in in_order)
+    for entry in in_order:
+        if entry["rows"] == ROWS:
+            name = entry["library"] + ("" if entry["width"] == full else f" {entry['width']}")
+            shown = {"recall": "recall", "p50": "p50_ms", "memory": "rss_mb", "disk": "disk_mb"}
+            values |= {f"{name} {word}": f"{entry[key]:,}" for word, key in shown.items()}
     record(
         "index",
         columns=list(columns.values()),
-        rows=[[row[key] for key in columns] for row in rows],
+        rows=[
+            [(entry | {"library": NAMES[entry["library"]]})[key] for key in columns]
+            for entry in in_order
+        ],
         values=values,
         packages=("torch", "onnxruntime", "pylance", "pyarrow", "numpy", "faiss-cpu"),
-        encoder=model,
+        encoder=Path(model).name,
     )
 
 
