@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +332,21 @@ def test_rows_are_found_by_ann_after_many_changes(
     assert index.setting == built  # it was extended, not rebuilt
     left = {place: text for place, text in enumerate(texts) if place % 20}
     assert recall(index, model, left) >= 0.9
+
+
+def test_enough_rows_are_found_where_those_of_the_nearest_partition_are_deleted(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    texts = sentences(1000)
+    index = Index.build(tmp_path / "index", rows(texts), model)
+    assert index.setting is not None
+    narrow = asdict(replace(index.setting, nprobes=1))
+    index._dataset.update_schema_metadata({ann.ANN_KEY: json.dumps(narrow)})
+    index.refresh()
+    index.delete([hit.id for hit in index.search(texts[7], top=100)[0]])
+    assert index.setting is not None
+    assert index.setting.nprobes == 1
+    assert len(index.search(texts[7], top=10)[0]) == 10
 
 
 @pytest.mark.parametrize(("width", "kind"), [(24, "IVF_RQ"), (20, "IVF_SQ")])

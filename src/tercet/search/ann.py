@@ -92,7 +92,6 @@ def nearest(
     dataset: Any, queries: Floats, top: int, where: str | None, setting: AnnSetting | None
 ) -> list[pa.Table]:
     """The nearest rows of each query [width] with a column `_score`, the best first."""
-    names = [name for name in dataset.schema.names if name != VECTOR]
     count = max(min(top, dataset.count_rows()), 1)
     options: dict[str, Any] = {"column": VECTOR, "k": count, "metric": "cosine"}
     if setting is None:
@@ -100,21 +99,32 @@ def nearest(
     else:
         # No upper bound: with a narrow filter, partitions are read until there are enough rows.
         options |= {"minimum_nprobes": setting.nprobes, "refine_factor": setting.refine}
+    bounded = options
+    if setting is not None and setting.kind == ROTATED and where is None and top <= TOP:
+        # Without a bound Lance reads on where it sees fit, which takes nearly twice the time.
+        bounded = options | {"maximum_nprobes": setting.nprobes}
     tables = []
     for query in queries:
-        scanner = dataset.scanner(
-            columns=[*names, "_distance"],
-            filter=where,
-            prefilter=where is not None,
-            nearest=options | {"q": query},
-        )
-        table = scanner.to_table()
+        table = _scan(dataset, where, bounded | {"q": query})
+        if bounded is not options and len(table) < count:  # most rows of these parts are deleted
+            table = _scan(dataset, where, options | {"q": query})
         scores = 1.0 - table.column("_distance").to_numpy()
         if not np.isfinite(scores).all():
             raise damaged_vectors(dataset)
         table = table.drop_columns(["_distance"]).append_column("_score", pa.array(scores))
         tables.append(table)
     return tables
+
+
+def _scan(dataset: Any, where: str | None, options: dict[str, Any]) -> pa.Table:
+    names = [name for name in dataset.schema.names if name != VECTOR]
+    scanner = dataset.scanner(
+        columns=[*names, "_distance"],
+        filter=where,
+        prefilter=where is not None,
+        nearest=options,
+    )
+    return scanner.to_table()
 
 
 def optimise(dataset: Any, phases: Phases = silent_phases) -> None:
