@@ -3,14 +3,18 @@
     python benchmarks/index.py FOLDER MODEL corpus          write the sentences, from TERCET_DATA
     python benchmarks/index.py FOLDER MODEL rate MINUTES    measure how fast they are embedded
     python benchmarks/index.py FOLDER MODEL embed MINUTES   embed; repeat until done
-    python benchmarks/index.py FOLDER MODEL measure ROWS [tercet|ivf|hnsw]...   default: all
+    python benchmarks/index.py FOLDER MODEL prepare ROWS [WIDTH]           queries and true nearest
+    python benchmarks/index.py FOLDER MODEL build LIBRARY ROWS [WIDTH]
+    python benchmarks/index.py FOLDER MODEL search LIBRARY ROWS [WIDTH]
     python benchmarks/index.py FOLDER MODEL table           print all measurements
 
 The corpus is every distinct sentence of Quora, STS, SST and NLI files up to 300 characters, filled
 up with rule-based variants (typing errors, negation, numbers) and shuffled; the last thousand are
-the queries. Each library is measured in a process of its own: building from vectors in a file,
-opening, and answering one query after the other with ids and texts. The FAISS setting is increased
-until its recall is at least that of Tercet's index.
+the queries. LIBRARY is tercet, tercet-0.1 (the ANN index that version 0.1 built), ivf or hnsw (of
+FAISS). With WIDTH, vectors are cut to that many numbers and brought to length 1 again. A library
+builds from vectors in a file, and searches in another process, one query after the other; Tercet
+answers with ids and texts. Search Tercet's index first: the FAISS setting is increased until its
+recall is at least that.
 """
 
 from __future__ import annotations
@@ -21,11 +25,11 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +41,26 @@ from tercet.data.changes.negation import negation
 from tercet.data.changes.numbers import numbers
 from tercet.data.changes.typing_errors import typos
 from tercet.data.files import find_file, open_bytes
-from tercet.data.stream import TextFile
-from tercet.embed.schema import Identity, vectors_schema
-from tercet.embed.staged import Staged, stage
+from tercet.data.stream import VECTOR, TextFile
+from tercet.embed.schema import Identity, vector_array, vectors_of, vectors_schema
+from tercet.embed.staged import PART, Staged, stage
 from tercet.model import load
+from tercet.search import ann
 from tercet.search.exact import top_of_blocks
 from tercet.search.index import Index
 from tercet.search.lance_store import write_index
+from tercet.specs import Floats
+from tercet.vectors import unit
 
 ROWS, QUERIES, TOP = 1_000_000, 1_000, 10
 LONGEST = 300
 LINKS = 16
-TERCET = "Tercet (Lance)"
+NAMES = {
+    "tercet": "Tercet (Lance)",
+    "tercet-0.1": "Tercet 0.1 (Lance)",
+    "ivf": "FAISS IVF",
+    "hnsw": "FAISS HNSW",
+}
 HEADED = (
     "cs224n/quora-dev.csv",
     "cs224n/quora-train.csv",
@@ -71,10 +83,10 @@ def main() -> None:
         "corpus": write_corpus,
         "rate": rate,
         "embed": embed,
-        "measure": measure,
+        "prepare": prepare,
+        "build": build,
+        "search": search,
         "table": table,
-        "tercet": tercet_alone,
-        "faiss": faiss_alone,
     }
     steps[step](Path(folder), model, *rest)
 
@@ -155,74 +167,126 @@ def staged_rows(folder: Path) -> Staged:
         return Staged(files, pa.ipc.open_file(source).schema)
 
 
-def measure(folder: Path, model: str, rows: str, *libraries: str) -> None:
-    parts = staged_rows(folder).vectors()
-    if sum(map(len, parts)) < int(rows):
-        raise SystemExit(f"{rows} rows are not embedded yet.")
-    corpus = np.concatenate(parts)[: int(rows)]
+@dataclass(frozen=True)
+class Case:
+    """What is searched, and where its files are."""
+
+    folder: Path
+    rows: int
+    width: int
+
+    @classmethod
+    def of(cls, folder: Path, rows: str, width: str | None) -> Case:
+        full = staged_rows(folder).schema.field(VECTOR).type.list_size
+        return cls(folder, int(rows), int(width or full))
+
+    def file(self, name: str) -> Path:
+        return self.folder / f"{name}-{self.rows}-{self.width}"
+
+    def cut(self, vectors: Floats) -> Floats:
+        """The first numbers of vectors [n, full width], of length 1."""
+        if self.width == vectors.shape[1]:
+            return vectors
+        return unit(vectors[:, : self.width])
+
+    def blocks(self) -> Iterator[tuple[pa.RecordBatch, Floats]]:
+        """Parts of the embedded rows, and their vectors [n, width]."""
+        left = self.rows
+        for batch in staged_rows(self.folder).batches():
+            part = batch.slice(0, left)
+            left -= len(part)
+            if len(part):
+                yield part, self.cut(vectors_of(part.column(VECTOR)))
+
+
+def prepare(folder: Path, model: str, rows: str, width: str | None = None) -> None:
+    """Write the queries' vectors, and the product of each with the last of its true nearest."""
+    case = Case.of(folder, rows, width)
     texts = (folder / "corpus.txt").read_text("utf-8").splitlines()[ROWS:]
-    queries = load(model).embed(texts)
-    np.save(folder / "queries.npy", queries)
-    np.save(folder / "vectors.npy", corpus)
-    cut = range(0, len(corpus), 16_384)
-    blocks = ((np.arange(n, min(n + 16_384, len(corpus))), corpus[n : n + 16_384]) for n in cut)
-    np.save(folder / "truth.npy", top_of_blocks(blocks, queries, TOP)[1][:, -1])
-    del corpus
-    chosen = libraries or ("tercet", "ivf", "hnsw")
-    if "tercet" in chosen:
-        alone(folder, model, "tercet", rows)
-    for kind in ("ivf", "hnsw"):
-        if kind in chosen:
-            alone(folder, model, "faiss", rows, kind, str(recall_of_tercet(folder, int(rows))))
-
-
-def recall_of_tercet(folder: Path, rows: int) -> float:
-    """The recall of its last measurement at this size."""
-    last = [
-        entry for entry in noted(folder) if entry.get("library") == TERCET and entry["rows"] == rows
-    ][-1]
-    return float(last["recall"])
-
-
-def alone(folder: Path, model: str, *step: str) -> None:
-    """Run a step in a process of its own, so that its memory is measured separately."""
-    subprocess.run([sys.executable, __file__, str(folder), model, *step], check=True)
-
-
-def tercet_alone(folder: Path, model: str, rows: str, opened: str = "") -> None:
-    target = folder / f"index-{rows}"
-    if opened:
-        index = Index.open(target)
-        measure_tercet(folder, index, opened)
-        return
-    staged = staged_rows(folder)
-    schema = vectors_schema(
-        staged.schema.remove(staged.schema.get_field_index("vector")), Identity.of(load(model))
+    queries = case.cut(load(model).embed(texts))
+    starts = range(0, case.rows, PART)
+    blocks = (
+        (np.arange(start, start + len(vectors)), vectors)
+        for start, (_, vectors) in zip(starts, case.blocks(), strict=True)
     )
+    truth = top_of_blocks(blocks, queries, TOP)[1][:, -1]
+    np.savez(case.file("queries").with_suffix(".npz"), queries=queries, truth=truth)
+
+
+def build(folder: Path, model: str, library: str, rows: str, width: str | None = None) -> None:
+    case = Case.of(folder, rows, width)
+    target = case.file(library)
     shutil.rmtree(target, ignore_errors=True)
+    if library.startswith("tercet"):
+        seconds = build_tercet(case, model, target, library)
+    else:
+        seconds = build_faiss(case, library, target)
+    files = [path for path in target.rglob("*") if path.is_file()] or [target]
+    size = sum(path.stat().st_size for path in files)
+    content = {"build_s": round(seconds, 1), "disk_mb": size // 10**6, "build_rss_mb": resident()}
+    case.file(f"{library}.built").write_text(json.dumps(content), "utf-8")
+    print(content)
+
+
+def build_tercet(case: Case, model: str, target: Path, library: str) -> float:
+    """Seconds, from vectors in files to an index that is ready."""
+    if library == "tercet-0.1":
+        ann.kind_of = lambda width: ann.PLAIN
+    columns = staged_rows(case.folder).schema
+    columns = columns.remove(columns.get_field_index(VECTOR))
+    identity = Identity.of(load(model))._replace(width=case.width)
+    schema = vectors_schema(columns, identity)
     begin = time.perf_counter()
-    left = int(rows)
+    batches = (
+        pa.RecordBatch.from_arrays(
+            [*(part.column(name) for name in columns.names), vector_array(vectors)], schema=schema
+        )
+        for part, vectors in case.blocks()
+    )
+    write_index(str(target), batches, schema)
+    Index.open(target).optimise()
+    return time.perf_counter() - begin
 
-    def batches() -> Iterator[Any]:
-        nonlocal left
-        for batch in staged.batches():
-            if left > 0:
-                yield batch.slice(0, left).cast(schema)
-                left -= len(batch)
 
-    write_index(str(target), batches(), schema)
-    index = Index.open(target)
-    index.optimise()
+def build_faiss(case: Case, kind: str, target: Path) -> float:
+    import faiss
+
+    vectors = np.concatenate([vectors for _, vectors in case.blocks()])
+    begin = time.perf_counter()
+    if kind == "ivf":
+        parts = int(len(vectors) ** 0.5)
+        flat = faiss.IndexFlatIP(case.width)
+        index = faiss.IndexIVFFlat(flat, case.width, parts, faiss.METRIC_INNER_PRODUCT)
+        sample = min(len(vectors), 64 * parts)
+        chosen = np.random.default_rng(0).choice(len(vectors), sample, replace=False)
+        index.train(vectors[np.sort(chosen)])
+    else:
+        index = faiss.IndexHNSWFlat(case.width, LINKS, faiss.METRIC_INNER_PRODUCT)
+    for start in range(0, len(vectors), 65_536):
+        index.add(np.ascontiguousarray(vectors[start : start + 65_536]))
     seconds = time.perf_counter() - begin
-    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size // 10**6}
-    built["build_rss_mb"] = resident()
-    alone(folder, model, "tercet", rows, json.dumps(built))
+    faiss.write_index(index, str(target))
+    return seconds
 
 
-def measure_tercet(folder: Path, index: Index, built: str) -> None:
-    """Recall, latency and memory of an opened index."""
-    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
+def search(folder: Path, model: str, library: str, rows: str, width: str | None = None) -> None:
+    case = Case.of(folder, rows, width)
+    prepared = np.load(case.file("queries").with_suffix(".npz"))
+    queries, truth = prepared["queries"], prepared["truth"]
+    if library.startswith("tercet"):
+        found = search_tercet(case.file(library), queries, truth)
+    else:
+        found = search_faiss(case, library, queries, truth)
+    built = json.loads(case.file(f"{library}.built").read_text("utf-8"))
+    content = {"step": "search", "rows": case.rows, "width": case.width, "library": library}
+    content |= built | found | {"rss_mb": resident()}
+    note(folder, content)
+    print(content)
+
+
+def search_tercet(target: Path, queries: Floats, truth: Floats) -> dict[str, Any]:
+    """Recall and latency of an opened index."""
+    index = Index.open(target)
     index.nearest(queries[:1], top=TOP)
     times, correct = [], 0
     for query, least in zip(queries, truth, strict=True):
@@ -234,47 +298,16 @@ def measure_tercet(folder: Path, index: Index, built: str) -> None:
     how = "exact, in memory"
     if setting is not None:
         how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
-    note(folder, measurement(TERCET, how, times, correct, built))
+    return measurement(how, times, correct)
 
 
-def faiss_alone(
-    folder: Path, model: str, rows: str, kind: str, target: str, opened: str = ""
-) -> None:
+def search_faiss(case: Case, kind: str, queries: Floats, truth: Floats) -> dict[str, Any]:
+    """Recall and latency of the narrowest setting whose recall is at least Tercet's."""
     import faiss
 
-    file = str(folder / "faiss")
-    if opened:
-        measure_faiss(folder, faiss.read_index(file), kind, float(target), opened)
-        return
-    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
-    width = vectors.shape[1]
-    begin = time.perf_counter()
-    if kind == "ivf":
-        parts = int(len(vectors) ** 0.5)
-        flat = faiss.IndexFlatIP(width)
-        index = faiss.IndexIVFFlat(flat, width, parts, faiss.METRIC_INNER_PRODUCT)
-        sample = min(len(vectors), 64 * parts)
-        chosen = np.random.default_rng(0).choice(len(vectors), sample, replace=False)
-        index.train(vectors[np.sort(chosen)])
-    else:
-        index = faiss.IndexHNSWFlat(width, LINKS, faiss.METRIC_INNER_PRODUCT)
-    for start in range(0, len(vectors), 65_536):
-        index.add(np.ascontiguousarray(vectors[start : start + 65_536]))
-    seconds = time.perf_counter() - begin
-    faiss.write_index(index, file)
-    size = Path(file).stat().st_size // 10**6
-    built = {"rows": int(rows), "build_s": round(seconds, 1), "disk_mb": size}
-    built["build_rss_mb"] = resident()
-    alone(folder, model, "faiss", rows, kind, target, json.dumps(built))
-
-
-def measure_faiss(folder: Path, index: Any, kind: str, target: float, built: str) -> None:
-    """Increase the setting until the recall reaches the target."""
-    queries, truth = np.load(folder / "queries.npy"), np.load(folder / "truth.npy")
-    name, how = "FAISS IVF", "{width} of {parts} parts"
+    wanted = TOP * len(queries) * recall_of_tercet(case)
+    index = faiss.read_index(str(case.file(kind)))
     settings = _doubling(2, index.nlist) if kind == "ivf" else _doubling(16, 1024)
-    if kind == "hnsw":
-        name, how = "FAISS HNSW", "M {parts}, ef {width}"
     for width in settings:
         if kind == "ivf":
             index.nprobe = width
@@ -286,10 +319,21 @@ def measure_faiss(folder: Path, index: Any, kind: str, target: float, built: str
             scores, _ = index.search(query[None], TOP)
             times.append(time.perf_counter() - begin)
             correct += int((scores >= least - 1e-5).sum())
-        if correct >= target * TOP * len(queries):
+        if correct >= wanted:
             break
-    setting = how.format(width=width, parts=index.nlist if kind == "ivf" else LINKS)
-    note(folder, measurement(name, setting, times, correct, built))
+    how = f"{width} of {index.nlist} parts" if kind == "ivf" else f"M {LINKS}, ef {width}"
+    return measurement(how, times, correct)
+
+
+def recall_of_tercet(case: Case) -> float:
+    """The recall of its last search of these vectors."""
+    key = ("tercet", case.rows, case.width)
+    recalls = [
+        entry["recall"]
+        for entry in noted(case.folder)
+        if entry["step"] == "search" and (entry["library"], entry["rows"], entry["width"]) == key
+    ]
+    return float(recalls[-1])
 
 
 def _doubling(first: int, last: int) -> Iterator[int]:
@@ -300,19 +344,13 @@ def _doubling(first: int, last: int) -> Iterator[int]:
     yield last
 
 
-def measurement(
-    name: str, how: str, times: list[float], correct: int, built: str
-) -> dict[str, Any]:
+def measurement(how: str, times: list[float], correct: int) -> dict[str, Any]:
     milliseconds = np.array(times) * 1000
     return {
-        "step": "search",
-        "library": name,
         "how": how,
-        **json.loads(built),
         "recall": round(correct / (TOP * len(times)), 4),
         "p50_ms": round(float(np.percentile(milliseconds, 50)), 2),
         "p99_ms": round(float(np.percentile(milliseconds, 99)), 2),
-        "rss_mb": resident(),
     }
 
 
@@ -344,21 +382,32 @@ def table(folder: Path, model: str) -> None:
         values["rate"] = f"{last['rows'] / last['seconds']:,.0f}"
         values |= {"rate rows": f"{last['rows']:,}", "rate memory": f"{last['rss_mb']} MB"}
     columns = {
-        "rows": "rows", "library": "library", "how": "how", "build_s": "build s",
+        "rows": "rows", "width": "width", "library": "library", "how": "how", "build_s": "build s",
         "disk_mb": "disk MB", "recall": "recall@10", "p50_ms": "p50 ms", "p99_ms": "p99 ms",
         "build_rss_mb": "build RSS MB", "rss_mb": "search RSS MB",
     }  # fmt: skip
     newest = {
-        (entry["rows"], entry["library"]): entry for entry in measured if entry["step"] == "search"
+        (entry["rows"], -entry["width"], list(NAMES).index(entry["library"])): entry
+        for entry in measured
+        if entry["step"] == "search"
     }
-    in_order = sorted(newest.values(), key=lambda entry: entry["rows"])
+    in_order = [newest[key] for key in sorted(newest)]
+    full = max(entry["width"] for entry in in_order)
+    for entry in in_order:
+        if entry["rows"] == ROWS:
+            name = entry["library"] + ("" if entry["width"] == full else f" {entry['width']}")
+            shown = {"recall": "recall", "p50": "p50_ms", "memory": "rss_mb", "disk": "disk_mb"}
+            values |= {f"{name} {word}": f"{entry[key]:,}" for word, key in shown.items()}
     record(
         "index",
         columns=list(columns.values()),
-        rows=[[entry[key] for key in columns] for entry in in_order],
+        rows=[
+            [(entry | {"library": NAMES[entry["library"]]})[key] for key in columns]
+            for entry in in_order
+        ],
         values=values,
         packages=("torch", "onnxruntime", "pylance", "pyarrow", "numpy", "faiss-cpu"),
-        encoder=model,
+        encoder=Path(model).name,
     )
 
 

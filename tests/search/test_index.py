@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,16 @@ from tercet.embed.schema import (
     LAYERS_KEY,
     NAME_KEY,
     Identity,
+    vector_array,
     vectors_of,
+    vectors_schema,
 )
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
 from tercet.search.index import Index
-from tercet.search.lance_store import metadata_of
+from tercet.search.lance_store import metadata_of, write_index
+from tercet.vectors import unit
 
 WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")
 
@@ -304,6 +309,112 @@ def test_rows_that_come_later_are_found_by_ann(
     assert index.search("words quite unlike the others", top=1)[0][0].id == "r5000"
     index.delete(["r5000"])
     assert index.search("words quite unlike the others", top=1)[0][0].id != "r5000"
+
+
+def test_a_large_index_of_0_1_is_searched_and_changed_as_it_is(
+    large: None, tmp_path: Path, rows: Rows, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = sentences(1000)
+    with monkeypatch.context() as before:
+        before.setattr(ann, "kind_of", lambda width: "IVF_SQ")
+        Index.build(tmp_path / "index", rows(texts), model)
+    index = Index.open(tmp_path / "index", model)
+    assert kinds(index) == ("IVF_SQ", "IVF_SQ")
+    assert recall(index, model, texts) >= 0.9
+    index.update(rows(["words quite unlike the others"], first=5000))
+    assert kinds(index) == ("IVF_SQ", "IVF_SQ")
+    assert index.search("words quite unlike the others", top=1)[0][0].id == "r5000"
+    index.optimise()
+    assert kinds(index) == ("IVF_RQ", "IVF_RQ")
+    assert index.search("words quite unlike the others", top=1)[0][0].id == "r5000"
+
+
+def test_rows_are_found_by_ann_after_many_changes(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    texts = sentences(1100)
+    index = Index.build(tmp_path / "index", rows(texts[:1000]), model)
+    built = index.setting
+    index.add(rows(texts[1000:], first=1000))
+    index.update(rows(texts[500:520], first=500))
+    index.delete([f"r{place}" for place in range(0, 1100, 20)])
+    assert index.setting == built  # it was extended, not rebuilt
+    left = {place: text for place, text in enumerate(texts) if place % 20}
+    assert recall(index, model, left) >= 0.9
+
+
+def test_enough_rows_are_found_where_those_of_the_nearest_partition_are_deleted(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    texts = sentences(1000)
+    index = Index.build(tmp_path / "index", rows(texts), model)
+    assert index.setting is not None
+    narrow = asdict(replace(index.setting, nprobes=1))
+    index._dataset.update_schema_metadata({ann.ANN_KEY: json.dumps(narrow)})
+    index.refresh()
+    index.delete([hit.id for hit in index.search(texts[7], top=100)[0]])
+    assert index.setting is not None
+    assert index.setting.nprobes == 1
+    assert len(index.search(texts[7], top=10)[0]) == 10
+
+
+@pytest.mark.parametrize(("width", "kind"), [(24, "IVF_RQ"), (20, "IVF_SQ")])
+def test_vectors_of_any_width_are_searched_by_ann(
+    large: None, tmp_path: Path, width: int, kind: str
+) -> None:
+    rng = np.random.default_rng(0)
+    vectors = unit(rng.normal(size=(2000, width)).astype(np.float32))
+    identity = Identity("random", "0", width, "truncate")
+    texts = pa.array([str(place) for place in range(len(vectors))])
+    schema = vectors_schema(pa.schema({"id": pa.string(), "text": pa.string()}), identity)
+    batch = pa.RecordBatch.from_arrays([texts, texts, vector_array(vectors)], schema=schema)
+    write_index(str(tmp_path / "index"), [batch], schema)
+    index = Index.open(tmp_path / "index")
+    index.optimise()
+    assert kinds(index) == (kind, kind)
+    queries = unit(rng.normal(size=(50, width)).astype(np.float32))
+    shares = [
+        len({int(hit.id) for hit in hits} & set(np.argsort(-(vectors @ query))[:10].tolist())) / 10
+        for query, hits in zip(queries, index.nearest(queries, top=10), strict=True)
+    ]
+    assert np.mean(shares) >= 0.9
+
+
+def test_a_damaged_ann_index_is_named(
+    large: None, tmp_path: Path, rows: Rows, model: Model
+) -> None:
+    index = Index.build(tmp_path / "index", rows(sentences(500)), model)
+    files = list((tmp_path / "index" / "_indices").rglob("*.idx"))
+    assert files
+    for file in files:
+        whole = file.read_bytes()
+        for broken in (whole[: len(whole) // 2], b""):
+            file.write_bytes(broken)
+            with pytest.raises(TercetError, match=str(tmp_path / "index")) as error:
+                Index.open(tmp_path / "index", model).search("film")
+            assert "\n" not in str(error.value)
+        file.write_bytes(whole)
+    assert Index.open(index.folder, model).search("film")[0]
+
+
+def kinds(index: Index) -> tuple[str, str]:
+    """The kind of the ANN index by its setting, and by Lance."""
+    assert index.setting is not None
+    (stored,) = index._dataset.describe_indices()
+    return index.setting.kind, stored.index_type
+
+
+def recall(index: Index, model: Model, texts: list[str] | dict[int, str]) -> float:
+    """Recall of the true nearest ten of some of the texts, by place."""
+    left = texts if isinstance(texts, dict) else dict(enumerate(texts))
+    vectors = model.embed(list(left.values()))
+    queries = list(left.values())[::20]
+    shares = []
+    for query, hits in zip(model.embed(queries), index.search(queries, top=10), strict=True):
+        scores = dict(zip(left, (vectors @ query).tolist(), strict=True))
+        least = sorted(scores.values())[-10] - 1e-5
+        shares.append(np.mean([scores[int(hit.id[1:])] >= least for hit in hits]))
+    return float(np.mean(shares))
 
 
 def test_the_narrowest_search_that_finds_enough_is_chosen(
