@@ -268,9 +268,13 @@ def memory(pid: int) -> int:
     return 1024 * next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def attack(port: int, number: int, seconds: float, counted: Any) -> None:
-    """A hostile client, in a process of its own; at the end it reports what it did."""
+def attack(port: int, number: int, seconds: float, started: Any, counted: Any) -> None:
+    """A hostile client, in a process of its own; at the end it reports what it did.
+
+    started: a barrier; imports of these processes take both cores for seconds, and are over then
+    """
     found: Counter[str] = Counter()
+    started.wait()
     asyncio.run(_attack(port, number, time.monotonic() + seconds, found))
     counted.put(found)
 
@@ -382,12 +386,14 @@ def _run(
     spawn = multiprocessing.get_context("spawn")
     counted: Any = spawn.Queue()
     count = 3 * len(HOSTILE)
+    started = spawn.Barrier(count + 1)
     hostile = [
-        spawn.Process(target=attack, args=(port, number, 60 * minutes, counted))
+        spawn.Process(target=attack, args=(port, number, 60 * minutes, started, counted))
         for number in range(count)
     ]
     for each in hostile:
         each.start()
+    started.wait(timeout=120)
     chaos = Chaos(port, process, keys, end=time.monotonic() + 60 * minutes)
     asyncio.run(chaos.run())
     attacks: Counter[str] = sum((counted.get(timeout=60) for _ in hostile), Counter())

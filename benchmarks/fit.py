@@ -5,10 +5,12 @@
     python benchmarks/fit.py distil ENCODER STATIC
     python benchmarks/fit.py run --method METHOD --data DIR --out RESULTS [--cells PATTERN...]
         [--draws 1 2 3] [--encoder FOLDER] [--device cuda] [--jobs 8] [--threads 2] [--minutes 10]
+        [--steps 40]
     python benchmarks/fit.py table RESULTS...
 
 Peers run in environments of their own (fit_peers/*.txt) that need no Tercet: `prepare` writes the
-rows of every cell and draw as CSV. `run` skips jobs that have a result.
+rows of every cell and draw as CSV. `run` skips jobs that have a result. With --steps SetFit stops
+early and gives no scores: its time is estimated from its pace.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         threads=arguments.threads,
         minutes=arguments.minutes,
         at_once=arguments.jobs,
+        steps=arguments.steps,
     )
     jobs = jobs_of(arguments.method, select(arguments.cells), arguments.draws)
     sys.exit(run_jobs(jobs, setting, arguments.out) > 0)
@@ -83,6 +86,7 @@ def parse() -> argparse.Namespace:
     command.add_argument("--jobs", type=int, default=1, help="jobs side by side")
     command.add_argument("--threads", type=int, default=2, help="of each job")
     command.add_argument("--minutes", type=float, default=10.0, help="tercet's budget")
+    command.add_argument("--steps", type=int, help="SetFit's, to estimate its time from its pace")
     command = commands.add_parser("table", help="collect results into results/fit.md and .json")
     command.set_defaults(act=table)
     command.add_argument("folders", type=Path, nargs="+")

@@ -1,11 +1,14 @@
 """Training on a GPU against the sentence-transformers trainer; gradient surgery and GradCache.
 
-    python benchmarks/train.py [peer] [rate] [surgery] [cache] --data DIR [--steps N]
+    python benchmarks/train.py [peer] [first] [rate] [surgery] [cache] --data DIR [--steps N]
 
 Everything is bf16. `peer` trains the same pairs with the same loss and steps in both libraries and
-scores both on dev. `rate` compares a bert-base shape at 32,768 tokens per step with this GPU's own
-matrix products. `surgery` compares PCGrad with the plain sum and with conventional PCGrad. `cache`
-compares GradCache at 4,096 triples with batches of 256.
+scores both on dev. `first` is the first minute: the same, each run in a process of its own, Tercet
+with an empty cache of compiled kernels and again with what that left. `rate` compares a bert-base
+shape at 32,768 tokens per step with this GPU's own matrix products. `surgery` compares PCGrad with
+the plain sum and with conventional PCGrad. `cache` compares GradCache at 4,096 triples with batches
+of 256. --encoder minilm or base chooses one of the two encoders of `peer` and `first`; DIR defaults
+to TERCET_DATA.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +35,7 @@ from train_records import RECORDS
 
 import tercet
 from tercet.data.examples import read_examples
-from tercet.nn.config import EncoderConfig
+from tercet.nn.architectures.record import ARCHITECTURES, EncoderConfig
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.encoder import Encoder
 from tercet.nn.folder import save_encoder
@@ -110,13 +114,26 @@ def _rate(begin: tuple[float, int], end: tuple[float, int]) -> float:
     return (end[1] - begin[1]) / (end[0] - begin[0])
 
 
-def ours(encoder: str, data: Path, *, steps: int, folder: Path) -> dict[str, float]:
+def seconds_at(marks: Sequence[tuple[float, int]]) -> dict[int, float]:
+    """Seconds since the first mark, by the number of rows trained."""
+    return {rows: when - marks[0][0] for when, rows in marks}
+
+
+def ours(encoder: str, data: Path, *, steps: int, folder: Path) -> dict[str, Any]:
+    """Rates; seconds from the call to the last step, and at each mark of the first stage."""
     clock = Clock()
     recipe = pairs_recipe(encoder, steps=steps)
+    called = time.perf_counter()
     result = train_recipe(recipe, data=data, out=folder, device="cuda", listener=clock)
     assert result is not None
     whole, settled = clock.rates()
-    return {"rows/s": whole, "settled": settled, "dev": result.dev["pairs"]["bi"]["pearson"] or 0.0}
+    return {
+        "rows/s": whole,
+        "settled": settled,
+        "dev": result.dev["pairs"]["bi"]["pearson"] or 0.0,
+        "call": clock.marks[-1][0] - called,
+        "seconds": seconds_at(clock.marks),
+    }
 
 
 def quora(data: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str], list[float]]:
@@ -127,7 +144,8 @@ def quora(data: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[s
     return *examples.texts, examples.labels.tolist()
 
 
-def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, float]:
+def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, Any]:
+    """The same; its call begins after imports, and its first mark is after its first step."""
     from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformer,
@@ -137,6 +155,7 @@ def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, f
     from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
     from transformers import TrainerCallback
 
+    called = time.perf_counter()
     # In float32 whatever the file has: training in half precision would not be the same work.
     model = SentenceTransformer(str(encoder), device="cuda", model_kwargs={"dtype": torch.float32})
     first, second, labels = quora(data, "train")
@@ -176,6 +195,8 @@ def peers(encoder: Path, data: Path, *, steps: int, folder: Path) -> dict[str, f
         "rows/s": _rate(marks[0], marks[-1]),
         "settled": _rate(marks[len(marks) // 2], marks[-1]),
         "dev": float(pearsonr((u * v).sum(1), labels).statistic),
+        "call": marks[-1][0] - called,
+        "seconds": seconds_at(marks),
     }
 
 
@@ -191,6 +212,39 @@ def against_the_peer(encoder: str, data: Path, *, steps: int) -> dict[str, Any]:
         for key in ("rows/s", "settled")
     }
     return {"encoder": encoder, "steps": steps, **results, "ratio": ratios}
+
+
+def first_minute(encoder: str, data: Path, *, steps: int) -> dict[str, Any]:
+    """Both trainers from their first step, in fresh processes."""
+    before = os.environ.get("TRITON_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["TRITON_CACHE_DIR"] = str(folder / "kernels")
+        try:
+            results = {
+                kernels: alone(ours, encoder, data, steps=steps, folder=folder / kernels)
+                for kernels in ("none compiled", "compiled")
+            }
+        finally:
+            os.environ.pop("TRITON_CACHE_DIR")
+            if before is not None:
+                os.environ["TRITON_CACHE_DIR"] = before
+        path = resolve(encoder)
+        peer = alone(peers, path, data, steps=steps, folder=folder / "peer")
+    ratios = {
+        kernels: {
+            "rows/s": found["rows/s"] / peer["rows/s"],
+            "call": peer["call"] / found["call"],
+        }
+        for kernels, found in results.items()
+    }
+    return {
+        "encoder": Path(encoder).name,
+        "steps": steps,
+        **results,
+        "sentence-transformers": peer,
+        "ratio": ratios,
+    }
 
 
 def seconds_of(run: Callable[[], object], *, runs: int = 10) -> float:
@@ -214,8 +268,8 @@ def matmul_rate() -> float:
 
 
 def base_shape() -> EncoderConfig:
-    return EncoderConfig(
-        architecture="bert", vocabulary=30522, positions=512, token_types=2, pooler=True, **BASE
+    return ARCHITECTURES["bert"].config(
+        vocabulary=30522, positions=512, token_types=2, pooler=True, **BASE
     )
 
 
@@ -448,9 +502,11 @@ def cache(encoder: str, data: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=["peer", "rate", "surgery", "cache"])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("parts", nargs="*", default=["peer", "first", "rate", "surgery", "cache"])
+    given = os.environ.get("TERCET_DATA")
+    parser.add_argument("--data", type=Path, required=given is None, default=given)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--encoder", choices=["minilm", "base"], nargs="*")
     arguments = parser.parse_args()
     print(f"tercet {tercet.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
     with tempfile.TemporaryDirectory() as folder:
@@ -458,11 +514,15 @@ def main() -> None:
         Tokenizer.load(resolve("all-minilm-l6-v2")).save(shape)
         torch.manual_seed(0)
         save_encoder(Encoder(base_shape()), shape)
+        encoders = {"minilm": "all-minilm-l6-v2", "base": str(shape)}
+        names = [encoders[name] for name in arguments.encoder or encoders]
         for part in arguments.parts:
             result = {
                 "peer": lambda: [
-                    against_the_peer(name, arguments.data, steps=arguments.steps)
-                    for name in ("all-minilm-l6-v2", str(shape))
+                    against_the_peer(name, arguments.data, steps=arguments.steps) for name in names
+                ],
+                "first": lambda: [
+                    first_minute(name, arguments.data, steps=arguments.steps) for name in names
                 ],
                 "rate": rate,
                 "surgery": lambda: surgery(str(shape), arguments.data),

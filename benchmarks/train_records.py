@@ -33,6 +33,29 @@ def record_peer(results: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
+def record_first(results: Sequence[Mapping[str, Any]]) -> None:
+    """The first minute of both trainers, one result per encoder."""
+    rows = []
+    for found in results:
+        for kernels in ("none compiled", "compiled"):
+            run, ratio = found[kernels], found["ratio"][kernels]
+            cells = [f"{run['rows/s']:,.0f}", f"{ratio['rows/s']:.1f}x"]
+            cells += [f"{run['call']:.1f} s", f"{ratio['call']:.1f}x", f"{run['dev']:.3f}"]
+            rows.append([found["encoder"], f"tercet, kernels: {kernels}", *cells])
+        peer = found["sentence-transformers"]
+        cells = [f"{peer['rows/s']:,.0f}", "", f"{peer['call']:.1f} s", "", f"{peer['dev']:.3f}"]
+        rows.append([found["encoder"], "sentence-transformers", *cells])
+    record(
+        "first minute",
+        columns=["encoder", "", "examples/s from the first step", "ratio", "whole call", "ratio"]
+        + ["dev Pearson"],
+        rows=rows,
+        values={"steps": results[0]["steps"], "batch": 64},
+        packages=PACKAGES,
+        data="Quora pairs",
+    )
+
+
 def record_rate(result: Mapping[str, Any]) -> None:
     """Forward and backward, against the matrix product."""
     lengths = {key: found for key, found in result.items() if isinstance(found, dict)}
@@ -97,6 +120,7 @@ def record_cache(result: Mapping[str, Any]) -> None:
 
 RECORDS = {
     "peer": record_peer,
+    "first": record_first,
     "rate": record_rate,
     "surgery": record_surgery,
     "cache": record_cache,

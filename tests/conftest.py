@@ -48,6 +48,16 @@ def real_weights(name: str) -> Path:
     return folder
 
 
+@pytest.fixture
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are loaded on the CPU by default, also by commands, where answers are compared digit
+    by digit: a GPU computes in bf16."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
 @pytest.fixture(scope="session")
 def minilm() -> Path:
     return real_weights("all-minilm-l6-v2")

@@ -109,6 +109,13 @@ def test_the_table_counts_wins_and_cells_below_the_linear_model(tmp_path: Path) 
         ),
         result("linear", "cr", "600", 1, accuracy=0.86, macro_f1=0.8),
         result("setfit", "cr", "600", 1, accuracy=0.84, macro_f1=0.8),
+        # Cut short on another machine: a time, and no scores.
+        result(
+            *("setfit", "cr", "600", 1),
+            device="cuda",
+            seconds=900.0,
+            settings={"seconds left": 800.0},
+        ),
         result("tercet", "sts", "1000", 1, pearson=0.8, spearman=0.7),
         result("linear", "sts", "1000", 1, pearson=0.8, spearman=0.7),
     ]
@@ -128,3 +135,5 @@ def test_the_table_counts_wins_and_cells_below_the_linear_model(tmp_path: Path) 
     assert "| cr | 600 | 85.0 | 84.0 | not run | **86.0** |" in text
     assert "| sts | 1,000 | **80.0** | - | - | **80.0** |" in text
     assert "upper bound: tercet cr/600, draw 2." in text
+    assert "| cuda | 1 | cr/600 | - | ~900.0 | - | - |" in text
+    assert "setfit 1 of 54" in text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,16 +28,33 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def run_page(page: Path, cache: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "TERCET_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, str(ROOT / "tools/run_page.py"), str(page), *flags]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+def environment(cache: Path) -> dict[str, str]:
+    return {**os.environ, "TERCET_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
+
+
+def run_page(page: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools/run_page.py"), str(page)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(cache))
+
+
+@pytest.fixture(scope="module")
+def runner(cache: Path) -> Iterator[subprocess.Popen[str]]:
+    """Runs pages in processes of their own, which share the time to import torch."""
+    command = [sys.executable, str(ROOT / "tools/run_page.py"), "--stdin"]
+    with subprocess.Popen(
+        command if WHOLE else [*command, "--quick"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(cache),
+    ) as process:  # fmt: skip
+        yield process
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_run(page: Path, cache: Path) -> None:
-    done = run_page(page, cache, *([] if WHOLE else ["--quick"]))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_examples_run(page: Path, runner: subprocess.Popen[str]) -> None:
+    assert runner.stdin is not None
+    assert runner.stdout is not None
+    print(page, file=runner.stdin, flush=True)
+    done = json.loads(runner.stdout.readline())
+    assert done["code"] == 0, done["shown"]
 
 
 def test_the_first_page_has_the_examples_of_the_readme() -> None:

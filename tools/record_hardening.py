@@ -53,12 +53,12 @@ def fuzz_record(lines: Sequence[Mapping[str, Any]]) -> Record:
     }  # fmt: skip
 
 
-def chaos_records(found: Mapping[str, Any]) -> dict[str, Record]:
-    """The figures of the run, and the answers to each attack."""
+def chaos_records(found: Mapping[str, Any], name: str) -> dict[str, Record]:
+    """The figures of the run under a name, and the answers to each attack."""
     figures = {name: value for name, value in found.items() if name not in APART}
     statuses = figures.pop("honest statuses")
     figures |= {f"honest requests answered with {status}": n for status, n in statuses.items()}
-    rows = [[name, f"{value:,}"] for name, value in sorted(figures.items())]
+    rows = [[figure, f"{value:,}"] for figure, value in sorted(figures.items())]
     chaos = {
         "columns": ["figure", "value"],
         "rows": rows,
@@ -66,7 +66,8 @@ def chaos_records(found: Mapping[str, Any]) -> dict[str, Record]:
         **found["made with"],
     }
     attacks = [[kind, f"{count:,}"] for kind, count in found["attacks"].items()]
-    return {"chaos": chaos, "attacks": {"columns": ["attack: answer", "times"], "rows": attacks}}
+    answers = {"columns": ["attack: answer", "times"], "rows": attacks}
+    return {name: chaos, f"{name}-attacks": answers}
 
 
 def main() -> None:
@@ -74,6 +75,7 @@ def main() -> None:
     for name in ("fuzz", "chaos", "throughput"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--fuzz-name", default="fuzz", help="of the record of the fuzz room")
+    parser.add_argument("--chaos-name", default="chaos", help="of the record of the chaos run")
     parser.add_argument("--commit", required=True, help="of the checkout that was measured")
     arguments = parser.parse_args()
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -85,10 +87,10 @@ def main() -> None:
         lines = arguments.fuzz.read_text("utf-8").splitlines()
         records[arguments.fuzz_name] = fuzz_record([json.loads(line) for line in lines])
     if arguments.chaos is not None:
-        records |= chaos_records(read_json_object(arguments.chaos))
+        records |= chaos_records(read_json_object(arguments.chaos), arguments.chaos_name)
     if arguments.throughput is not None:
         records["throughput"] = read_json_object(arguments.throughput)
-    names = {"fuzz": arguments.fuzz_name, "chaos": "chaos", "throughput": "throughput"}
+    names = {"fuzz": arguments.fuzz_name, "chaos": arguments.chaos_name, "throughput": "throughput"}
     for option, name in names.items():
         if getattr(arguments, option) is not None:
             records[name] |= {"commit": arguments.commit, "machine": cpu()}

@@ -13,6 +13,11 @@ are all alike, and numbers with a decimal point may differ by CLOSE.
 Comments before a block say when it counts: `<!-- needs nginx -->` where that program is installed,
 `<!-- whole runs only -->` without --quick. With --quick, which the tests use, training is shortened
 (SHORTER), and from the first shortened block on numbers are not compared.
+
+    python tools/run_page.py --stdin --quick
+
+runs the pages that lines of stdin name, each in a process forked after the imports that most pages
+need, and answers each with a line of JSON: its exit code and what it showed.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ import argparse
 import ast
 import contextlib
 import io
+import json
+import multiprocessing
 import os
 import re
 import shlex
@@ -261,10 +268,10 @@ def free_port() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", type=Path, nargs="+")
+    parser.add_argument("pages", type=Path, nargs="*")
+    parser.add_argument("--stdin", action="store_true", help="pages are named by lines of stdin")
     parser.add_argument("--quick", action="store_true", help="shorten training")
     arguments = parser.parse_args()
-    pages = [page.resolve() for page in arguments.pages]
     # What bash starts finds the commands of this environment, and results are as on a terminal.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # Without LINES, COLUMNS is not read where TERM is dumb.
@@ -273,14 +280,43 @@ def main() -> None:
         name for name in os.environ if name.startswith("TERCET_") and name != "TERCET_CACHE"
     ]:
         del os.environ[name]
-    for page in pages:
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            for name in LINK.findall(page.read_text("utf-8")):
-                shutil.copy(EXAMPLES / name, name)
-            try:
-                PageRun(page, quick=arguments.quick).run()
-            finally:
-                end_servers()
+    for page in [page.resolve() for page in arguments.pages]:
+        run_page(page, quick=arguments.quick)
+    if arguments.stdin:
+        run_pages_of_stdin(quick=arguments.quick)
+
+
+def run_page(page: Path, *, quick: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name in LINK.findall(page.read_text("utf-8")):
+            shutil.copy(EXAMPLES / name, name)
+        try:
+            PageRun(page, quick=quick).run()
+        finally:
+            end_servers()
+
+
+def run_pages_of_stdin(*, quick: bool) -> None:
+    import sklearn.linear_model  # noqa: F401
+    import torch._dynamo  # noqa: F401
+
+    import tercet.fitting.fit  # noqa: F401
+
+    for line in sys.stdin:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as shown:
+            process = multiprocessing.get_context("fork").Process(
+                target=_run_page_into, args=(shown.fileno(), Path(line.strip()), quick)
+            )
+            process.start()
+            process.join()
+            shown.seek(0)
+            print(json.dumps({"code": process.exitcode, "shown": shown.read()}), flush=True)
+
+
+def _run_page_into(descriptor: int, page: Path, quick: bool) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(descriptor, stream.fileno())
+    run_page(page, quick=quick)
 
 
 def end_servers() -> None:

@@ -49,6 +49,7 @@ class Setting:
     encoder: a folder of weights, or a name; for model2vec a static model
     minutes: the budget of methods that take one
     at_once: how many jobs share the machine
+    steps: SetFit ends after so many, and the time of the others is estimated; None: all
     """
 
     encoder: str
@@ -57,6 +58,7 @@ class Setting:
     threads: int
     minutes: float
     at_once: int
+    steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,10 @@ def run_job(job: Job, setting: Setting, out: Path) -> str:
         start = time.perf_counter()
         predict, settings = fit(task)
         seconds = time.perf_counter() - start
-        metrics = score(job.cell.kind, predict([texts for texts, _ in test]), test)
+        # A job that was cut short tells only how long it would have taken.
+        seconds_left = settings.get("seconds left", 0.0)
+        whole = not seconds_left
+        metrics = score(task.kind, predict([texts for texts, _ in test]), test) if whole else {}
     result = {
         "method": job.method,
         **asdict(job.cell),
@@ -136,7 +141,7 @@ def run_job(job: Job, setting: Setting, out: Path) -> str:
         "train_rows": len(task.rows),
         "test_rows": len(test),
         **metrics,
-        "seconds": round(seconds, 2),
+        "seconds": round(seconds + seconds_left, 2),
         "device": setting.device,
         "machine": machine(setting.device),
         "threads": setting.threads,
@@ -147,7 +152,7 @@ def run_job(job: Job, setting: Setting, out: Path) -> str:
         "settings": settings,
     }
     job.file(out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return f"{metrics}, {seconds:.1f} s"
+    return f"{metrics}, {result['seconds']:.1f} s"
 
 
 def score(kind: Kind, predicted: Sequence[Any], test: Sequence[Row]) -> dict[str, float]:

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from datasets import Dataset
 from setfit import SetFitModel, Trainer, TrainingArguments
+from transformers import TrainerCallback
 
 from fit_peers.jobs import Predict, Task
 
 # 20 is the R of its paper. The default, None, takes all pairs of rows: 180,000 of 600 rows.
 SETTINGS = {"num_iterations": 20, "batch_size": 16, "num_epochs": 1}
+
+
+WARM_UP = 5
+"""Steps that do not count for the pace."""
+
+
+class Pace(TrainerCallback):  # type: ignore[misc]
+    """Stops training after some steps and knows how long the others would have taken."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.times: list[float] = []
+        self.all_steps = steps
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.times.append(time.perf_counter())
+        self.all_steps = state.max_steps
+        control.should_training_stop = len(self.times) >= self.steps
+
+    @property
+    def seconds_left(self) -> float:
+        pace = (self.times[-1] - self.times[WARM_UP]) / (len(self.times) - WARM_UP - 1)
+        return pace * (self.all_steps - len(self.times))
 
 
 def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
@@ -32,10 +57,16 @@ def fit(task: Task) -> tuple[Predict, dict[str, Any]]:
         show_progress_bar=False,
         **SETTINGS,
     )
-    Trainer(model=model, args=arguments, train_dataset=rows).train()
+    pace = Pace(task.setting.steps) if task.setting.steps is not None else None
+    callbacks = [pace] if pace is not None else []
+    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=callbacks).train()
 
     def predict(inputs: list[tuple[str, ...]]) -> list[str]:
         texts = [row[0] for row in inputs]
         return list(model.predict(texts, batch_size=64, show_progress_bar=False))
 
-    return predict, {**SETTINGS, "head": "LogisticRegression"}
+    settings = {**SETTINGS, "head": "LogisticRegression"}
+    if pace is not None and pace.all_steps > len(pace.times):
+        settings |= {"steps": len(pace.times), "of steps": pace.all_steps}
+        settings |= {"seconds left": round(pace.seconds_left, 2)}
+    return predict, settings

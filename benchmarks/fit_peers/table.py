@@ -57,6 +57,11 @@ def collect(folders: Iterable[Path]) -> list[Result]:
     )
 
 
+def is_estimated(result: Result) -> bool:
+    """Whether the job was cut short, so that it has no scores and its time is estimated."""
+    return "seconds left" in result.get("settings", {})
+
+
 def points(result: Result, metrics: Sequence[str]) -> float:
     """100 times the first of the metrics that the result has."""
     return 100.0 * float(next(result[name] for name in metrics if name in result))
@@ -66,7 +71,8 @@ def scores_of(found: Iterable[Result], metrics: Sequence[str] = MAIN) -> Scores:
     """Means over draws; a draw that was run on both devices counts with its CPU score."""
     draws: dict[tuple[Cell, str], dict[int, float]] = {}
     # "cpu" sorts before "cuda", so that it is set first.
-    for result in sorted(found, key=lambda result: result["device"]):
+    whole = (result for result in found if not is_estimated(result))
+    for result in sorted(whole, key=lambda result: result["device"]):
         key = Cell(result["data"], result["size"]), result["method"]
         draws.setdefault(key, {}).setdefault(result["draw"], points(result, metrics))
     return {key: mean(values.values()) for key, values in draws.items()}
@@ -162,6 +168,8 @@ def incomplete(found: Iterable[Result]) -> list[str]:
     """Methods and cells that lack a draw."""
     draws: dict[tuple[str, Cell], set[int]] = {}
     for result in found:
+        if is_estimated(result):
+            continue
         key = result["method"], Cell(result["data"], result["size"])
         draws.setdefault(key, set()).add(result["draw"])
     return [
@@ -191,7 +199,8 @@ def render(found: Sequence[Result]) -> str:
         "## Seconds",
         "Training with the head and loading of weights, without imports and test predictions; "
         "mean per job, by device. Jobs side by side on a CPU ran beside other work too: their "
-        "times are upper bounds.",
+        "times are upper bounds. ~: SetFit was stopped after some of its steps (`--steps`), and "
+        "the time of the others is estimated from their pace.",
         _grid(("device", "jobs at once", "cell", *METHODS), _second_rows(found)),
         f"tercet takes longer than SetFit, same device, in: {', '.join(slower(found)) or '-'}. "
         "Single jobs that turned out to have run beside other work, so that their cell's mean is "
@@ -238,8 +247,21 @@ def _below_lines(scores: Scores) -> Iterable[str]:
 
 
 def _second_rows(found: Sequence[Result]) -> list[tuple[str, ...]]:
+    cut = {
+        (each["device"], each["jobs at once"], Cell(each["data"], each["size"]), each["method"])
+        for each in found
+        if is_estimated(each)
+    }
     return [
-        (device, str(at_once), cell.name, *_filled({name: f"{row[name]:.1f}" for name in row}))
+        (
+            *(device, str(at_once), cell.name),
+            *_filled(
+                {
+                    name: f"{'~' * ((device, at_once, cell, name) in cut)}{seconds:.1f}"
+                    for name, seconds in row.items()
+                }
+            ),
+        )
         for (device, at_once, cell), row in seconds_of(found).items()
     ]
 
@@ -265,7 +287,11 @@ def _filled(shown: Mapping[str, str], cell: Cell | None = None) -> list[str]:
 
 def _counts(found: Sequence[Result]) -> str:
     """How many of the jobs of each method have a result."""
-    done = {(each["method"], each["data"], each["size"], each["draw"]) for each in found}
+    done = {
+        (each["method"], each["data"], each["size"], each["draw"])
+        for each in found
+        if not is_estimated(each)
+    }
     counted = [
         f"{method} {sum(job[0] == method for job in done)} of {len(jobs_of(method, CELLS, DRAWS))}"
         for method in METHODS

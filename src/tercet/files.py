@@ -139,18 +139,27 @@ def reading(path: Path | str) -> Iterator[None]:
         ) from error
 
 
+def parse_json(content: str | bytes) -> Any:
+    """The value of a JSON text; one that nests too deeply is a ValueError, like others that are
+    not valid."""
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+
+
 def read_json(path: Path) -> Any:
     try:
         if path.stat().st_size > MOST_JSON:
             raise TercetError(f"{path} has more than {MOST_JSON:,} bytes; it should be short JSON.")
-        return json.loads(path.read_text("utf-8"))
+        return parse_json(path.read_text("utf-8"))
     except FileNotFoundError:
         raise TercetError(f"{path} does not exist.") from None
     except OSError as error:
         raise TercetError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError:
         raise TercetError(f"{path} is not a text file in UTF-8; it should be JSON.") from None
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
+    except ValueError as error:  # also for a number of 5,000 digits
         raise TercetError(f"{path} is not valid JSON: {error}.") from None
 
 

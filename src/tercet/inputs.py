@@ -38,8 +38,8 @@ def sides_of(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
 
 
 def column_names(value: object) -> list[str] | None:
-    """The columns of a table in memory (a data frame, an Arrow table, a dict); None if it is no
-    table."""
+    """The columns of a table in memory (a data frame, an Arrow table, a dict); None if it is
+    not one."""
     if isinstance(value, Mapping):
         return [str(name) for name in value]
     for names in (getattr(value, "column_names", None), getattr(value, "columns", None)):

@@ -24,6 +24,7 @@ from tercet.nn.folder import load_encoder
 from tercet.specs import TaskSpec
 from tercet.text.tokenizer import Tokenizer
 
+pytestmark = pytest.mark.usefixtures("on_cpu")
 MLP = {"kind": "mlp"}
 CLASSES = ["bad", "so so", "good"]
 TASKS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.data.labels import LabelRule, UnmappedLabelError, WrongLabelError
+from tercet.data.labels import LabelRule, UnmappedLabelError, WrongLabelError, split_labels
 
 SENTIMENT = LabelRule(names=["negative", "neutral", "positive"])
 STARS = LabelRule(names=["1", "2", "3", "4", "5"])
@@ -73,6 +73,12 @@ def test_a_cell_may_hold_several_labels() -> None:
         rule.parse("billing, refnd")
     with pytest.raises(WrongLabelError):
         LabelRule(names=["billing", "refund"], several=True).parse("billing, refund")
+
+
+def test_brackets_that_nest_too_deeply_are_a_label_like_any_other() -> None:
+    cell = "[" * 100_000
+    assert split_labels(cell, None) == [cell]
+    assert split_labels('["a", "b"]', None) == ["a", "b"]
 
 
 def test_types_of_collected_labels() -> None:

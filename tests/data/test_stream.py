@@ -9,6 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from tercet.data.delimited import OPEN, Reading
+from tercet.data.profiles import read_profiles
+from tercet.data.readers import column_names
+from tercet.data.records import Records
 from tercet.data.stream import TextFile
 from tercet.errors import TercetError
 
@@ -159,12 +163,34 @@ def test_duplicate_ids_in_parquet_are_named_by_their_rows(tmp_path: Path) -> Non
         TextFile.open(tmp_path / "a.parquet")
 
 
-def test_many_columns_are_read_in_linear_time(tmp_path: Path) -> None:
-    names = [f"c{number}" for number in range(100_000)]
-    path = tmp_path / "wide.csv"
-    lines = (",".join(cells) for cells in (["text", *names], ["a film", *"1" * 100_000]))
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+NAMED = Reading(header=True)
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    """A file with 100,001 columns."""
+    names = [f"c{number}" for number in range(99_999)]
+    cells = ["text", "label", *names], *((f"film {n}", "ab"[n % 2], *"1" * 99_999) for n in (1, 2))
+    return write(tmp_path / "wide.csv", "\n".join(map(",".join, cells)) + "\n")
+
+
+def test_many_columns_are_read_in_linear_time(wide: Path) -> None:
     began = time.monotonic()
-    (batch,) = TextFile.open(path).batches()
+    (batch,) = TextFile.open(wide).batches()
     assert batch.num_columns == 100_002
+    profiles = read_profiles(wide, column_names(wide), OPEN)
+    assert len(profiles.columns) == 100_001
+    assert time.monotonic() - began < 30  # in quadratic time it takes minutes
+
+
+def test_two_of_many_columns_with_one_name_are_named_in_linear_time(wide: Path) -> None:
+    wide.write_text(wide.read_text("utf-8").replace(",c99998\n", ",c99997\n"), "utf-8")
+    began = time.monotonic()
+    for read in (
+        lambda: TextFile.open(wide, "text"),
+        lambda: read_profiles(wide, column_names(wide, NAMED), NAMED),
+        lambda: Records.open(wide, NAMED),
+    ):
+        with pytest.raises(TercetError, match="two columns are called `c99997`"):
+            read()
     assert time.monotonic() - began < 30  # in quadratic time it takes minutes

@@ -238,6 +238,7 @@ def test_names_that_expect_one_class_refuse_several_labels(
         renamed.paraphrase([("a", "b")])
 
 
+@pytest.mark.usefixtures("on_cpu")
 def test_the_command_line_predicts_evaluates_and_compares(
     here: Any, run: Path, model: Model, data: Path, tmp_path: Path
 ) -> None:

@@ -267,6 +267,7 @@ def brute_force(encoder: Model, rows: list[str]) -> list[tuple[float, int, int]]
     return [(-score, i, j) for score, i, j in sorted(pairs)]
 
 
+@pytest.mark.usefixtures("on_cpu")
 @pytest.mark.parametrize("name", ["pairs.csv", "pairs.tsv", "pairs.jsonl", "pairs.parquet", None])
 def test_mine_writes_every_form(here, tmp_path: Path, tiny_encoder: Path, encoder, name) -> None:
     rows = [*texts(30), texts(30)[4]]

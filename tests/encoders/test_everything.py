@@ -238,10 +238,10 @@ def test_a_server_answers_as_the_model_does(trained: tuple[Path, Path]) -> None:
 
 def test_fast_paths_are_those_of_the_record(new_family: Path) -> None:
     pytest.importorskip("triton")
-    from tercet.nn.fused import fused
+    from tercet.nn.fused import is_fused
 
     encoder = load_encoder(new_family)
     config = encoder.config
     is_served = config.architecture.fused and config.words_width == config.width
-    assert (fused(encoder) is not None) == is_served
+    assert is_fused(encoder) == is_served
     assert is_served == (config.model_type not in ("electra", "modernbert", "deberta-v2"))

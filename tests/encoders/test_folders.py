@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import tercet
 from tercet.errors import TercetError
@@ -53,6 +55,35 @@ def test_code_of_a_folder_is_never_run(folder: Path, model_type: str) -> None:
 def test_a_known_encoder_may_name_code_of_heads(folder: Path) -> None:
     change(folder, auto_map={"AutoModelForTokenClassification": "modeling.Tagger"})
     load_encoder(folder)
+
+
+@pytest.mark.parametrize("family", ["roberta", "distilbert", "modernbert"])
+def test_an_absurd_number_of_layers_is_refused_before_anything_is_made(
+    make_family: Any, tmp_path: Path, family: str
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(make_family(family), folder)
+    key = "n_layers" if family == "distilbert" else "num_hidden_layers"
+    # Without types of layers, those of ModernBERT are made from their number.
+    change(folder, **{key: 20_000_000, "layer_types": None})
+    tracemalloc.start()
+    try:
+        with pytest.raises(TercetError, match=rf"{key} is 20000000; .* from 1 to 1,000"):
+            load_encoder(folder)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_more_layers_than_weights_are_refused_whatever_the_file_holds(folder: Path) -> None:
+    """A file may hold many empty tensors, so that their number is not enough."""
+    weights = load_file(folder / "model.safetensors")
+    empty = {
+        f"encoder.layer.{n}.attention.self.query.weight": torch.ones(0) for n in range(2, 3000)
+    }
+    save_file(weights | empty, folder / "model.safetensors")
+    change(folder, num_hidden_layers=3000)
+    assert "num_hidden_layers is 3000" in refused(folder)
 
 
 @pytest.mark.parametrize("older", ["spm.model", "sentencepiece.bpe.model", "vocab.json"])

@@ -450,7 +450,8 @@ def test_a_task_is_added_onto_a_fit(fit: Fit, several: tuple[Any, Hearing]) -> N
         assert after.model.info.metrics[name] == before.model.info.metrics[name]
         assert after.model.info.scalings[name] == before.model.info.scalings[name]
     assert after.recipe.onto == str(before.folder)
-    again = tercet.train(after.recipe, data=after.data, out=after.folder.with_name("onto-again"))
+    out = after.folder.with_name("onto-again")
+    again = tercet.train(after.recipe, data=after.data, out=out, device="cpu")
     assert weights(again.folder) == weights(after.folder)
 
 
@@ -460,6 +461,8 @@ def test_a_task_is_added_onto_the_shipped_model(fit: Fit) -> None:
     assert digests(after.model, before.tasks) == digests(before, before.tasks)
     assert list(after.model.tasks) == [*before.tasks, "mood"]
     assert after.scores["mood"].value == after.scores["mood"].linear > 0.6
+    # Where it was fitted, also on a machine with a GPU.
+    assert after.model.engine.machine()["device"] == "cpu"
 
 
 def test_the_linear_model_is_kept_where_there_is_no_time(fit: Fit) -> None:

@@ -313,6 +313,8 @@ WEIGHT = "sentiment.single.layers.0.weight"
         (edit("tercet.json", lambda info: mlp(info, hidden=[300] * 9)), "'sentiment.single"),
         (edit("tercet.json", lambda info: mlp(info, kind="layers", layers=10**9)), "more than"),
         (edit("config.json", lambda c: c.update(num_hidden_layers=10**9)), "num_hidden_layers"),
+        (edit("config.json", lambda c: c.update(num_hidden_layers=99)), "than model.safetensors"),
+        (edit("config.json", lambda c: c.update(model_type=[{}])), "model_type is"),
         (edit("config.json", lambda c: c.update(vocab_size=10**12)), "vocab_size is 10"),
         (edit("config.json", lambda c: c.update(max_position_embeddings=10**12)), "than model"),
         (edit("config.json", lambda c: c.update(intermediate_size=10**15)), "intermediate_size"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -352,6 +354,48 @@ def test_a_graph_with_a_name_that_is_not_text_is_told_in_one_sentence(
     with pytest.raises(TercetError, match=r"sentiment.single.onnx: cannot be read"):
         tercet.load(tmp_path / "model").sentiment(["a"])
     assert capfd.readouterr().out == ""
+
+
+def write_constant(path: Path, value: np.ndarray, *, like: Path) -> None:
+    """A graph with the inputs and the properties of another, which always gives `value`."""
+    graph = onnx.load(like)
+    name = graph.graph.output[0].name
+    constant = onnx.helper.make_node(
+        "Constant", [], [name], value=onnx.numpy_helper.from_array(value)
+    )
+    kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+    output = onnx.helper.make_tensor_value_info(name, kind, value.shape)
+    for field in ("node", "initializer", "output", "value_info"):
+        graph.graph.ClearField(field)
+    graph.graph.node.append(constant)
+    graph.graph.output.append(output)
+    path.write_bytes(graph.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda width: np.ones((1, width), np.float32),  # numpy would give it to all rows
+        lambda width: np.ones(width, np.float32),
+        lambda width: np.ones((3, 1, width), np.float32),
+        lambda width: np.ones((3, width), np.int64),
+        lambda width: np.full((3, width), np.nan, np.float32),
+        lambda width: np.ones((), np.float32),
+    ],
+)
+@pytest.mark.parametrize(
+    ("file", "width"), [("model.onnx", 32), ("heads/sentiment.single.onnx", 3)]
+)
+def test_a_graph_with_wrong_outputs_is_told_in_one_sentence(
+    both, tmp_path: Path, file: str, width: int, make: Callable[[int], np.ndarray]
+) -> None:
+    _, exported = both
+    exported.save(tmp_path / "model")
+    path = tmp_path / "model" / file
+    write_constant(path, make(width), like=path)
+    with pytest.raises(TercetError, match=rf"{path.name}: gives") as result:
+        tercet.load(tmp_path / "model").sentiment(["a", "b", "c"])
+    assert "\n" not in str(result.value)
 
 
 def test_without_the_extra_one_sentence(both, monkeypatch, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_a_killed_run_can_be_read_and_a_broken_one_is_named(tmp_path: Path) -> N
         ("summary.json", "[]"),
         ("summary.json", '{"warnings": 3}'),
         ("metrics.jsonl", "3\n"),
+        ("metrics.jsonl", "[" * 10**5 + "\n"),
         ("metrics.jsonl", '{"step": "x", "dev": 3}\n'),
     ],
 )

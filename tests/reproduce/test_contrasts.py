@@ -72,6 +72,22 @@ def test_the_spread_is_that_of_the_report_on_another_encoder_if_need_be() -> Non
     assert found.margin == found.single
 
 
+def test_a_recipe_that_forgets_has_a_spread_of_its_own() -> None:
+    forgetful, steady = [0.1, 0.5, 0.3], [0.80, 0.82, 0.81]
+    rows = [row("robust/exp02", forgetful), row("robust/a", steady), row("robust/b", steady)]
+    found = difference(contrast("robust/exp02", "robust/a"), rows)
+    between = difference(contrast("robust/a", "robust/b"), rows)
+    assert found is not None
+    assert between is not None
+    own = stats.t.ppf(0.975, 2) * np.std(forgetful, ddof=1)
+    others = stats.t.ppf(0.975, 4) * np.std(steady, ddof=1)
+    assert found.margin == pytest.approx(math.hypot(own, others) / math.sqrt(3))
+    assert between.margin == pytest.approx(others * math.sqrt(2 / 3))
+    once = difference(contrast("robust/exp02", "robust/a"), [row("robust/exp02", [0.1]), *rows[1:]])
+    assert once is not None
+    assert not once.is_clear
+
+
 def test_verdicts() -> None:
     clear, unclear = Difference(0.09, 0.02, 0.03, (3, 3)), Difference(0.01, 0.02, 0.03, (3, 1))
     published = {row.name: row.published for row in ROWS}

@@ -6,6 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from tercet.errors import TercetError
 from tercet.recipe import Recipe
 from tercet.reproduce.facts import facts_of
 from tercet.reproduce.runs import Experiment, Outcome, with_earlier
@@ -81,3 +84,14 @@ def test_a_recipe_as_it_is_has_no_changes(tmp_path: Path) -> None:
 
 def test_with_nothing_done_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert facts_of([], tmp_path)["made with"] == "nothing yet"
+
+
+@pytest.mark.parametrize("summary", ["{", "{}", '{"made_with": 3}', '{"made_with": {}}'])
+def test_a_summary_that_does_not_say_how_it_was_made_is_one_sentence(
+    tmp_path: Path, summary: str
+) -> None:
+    outcome = leave(tmp_path, "siamese/sts-mse", 1)
+    (outcome.experiment.folder(tmp_path) / "summary.json").write_text(summary, "utf-8")
+    with pytest.raises(TercetError, match=str(tmp_path)) as error:
+        facts_of([outcome], tmp_path)
+    assert "\n" not in str(error.value)

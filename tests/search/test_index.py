@@ -17,11 +17,19 @@ from tercet import weights
 from tercet.data.stream import TextFile
 from tercet.embed import staged
 from tercet.embed.local import embed_file
-from tercet.embed.schema import NAME_KEY, Identity, vectors_of
+from tercet.embed.schema import (
+    FORMAT_KEY,
+    HASH_KEY,
+    LAYERS_KEY,
+    NAME_KEY,
+    Identity,
+    vectors_of,
+)
 from tercet.errors import TercetError
 from tercet.model import Model
 from tercet.search import ann
 from tercet.search.index import Index
+from tercet.search.lance_store import metadata_of
 
 WORDS = ("dull", "film", "quiet", "people", "sing", "dance", "cook", "read", "old", "new", "red")
 
@@ -423,10 +431,32 @@ def test_more_rows_than_there_are_take_no_memory(built: Index) -> None:
     assert built.search("dull", top=10**12, where="id = 'nobody'") == [[]]
 
 
-def test_damaged_metadata_is_named(built: Index, model: Model) -> None:
-    built._dataset.update_schema_metadata({ann.ANN_KEY: "{"})
-    with pytest.raises(TercetError, match=r"metadata `tercet.ann` is damaged"):
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((ann.ANN_KEY, value) for value in ("{", "[]", "3", "[" * 10**5, '{"kind": "IVF_SQ"}')),
+        *((FORMAT_KEY, value) for value in ("", "x", "9" * 5000, "-1")),
+        *((LAYERS_KEY, value) for value in ("", "x", "9" * 5000, "[]")),
+    ],
+)
+def test_damaged_metadata_is_named(built: Index, model: Model, key: str, value: str) -> None:
+    built._dataset.update_schema_metadata({key: value})
+    with pytest.raises(TercetError, match=f"metadata `{key}` is damaged"):
         Index.open(built.folder, model).search("dull")
+
+
+@pytest.mark.parametrize("key", [FORMAT_KEY, NAME_KEY, HASH_KEY])
+def test_missing_metadata_is_named(built: Index, model: Model, key: str) -> None:
+    kept = {k: v for k, v in metadata_of(built._dataset).items() if k != key}
+    built._dataset.update_schema_metadata(kept, replace=True)
+    with pytest.raises(TercetError, match="not an index built by Tercet"):
+        Index.open(built.folder)
+
+
+def test_the_format_of_a_later_release_is_named(built: Index) -> None:
+    built._dataset.update_schema_metadata({FORMAT_KEY: "999999999"})
+    with pytest.raises(TercetError, match=r"has format 999999999, .*upgrade Tercet"):
+        Index.open(built.folder)
 
 
 ROUNDS = int(os.environ.get("TERCET_ROUNDS", "8"))

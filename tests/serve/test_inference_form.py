@@ -16,7 +16,8 @@ TEXTS = ["a film that is worth a look", "dull", "good fun", ""]
 def test_embed_equals_the_model(server: Any, model: Model) -> None:
     result = server.post("/embed", {"inputs": TEXTS}).json()
     assert np.abs(np.array(result) - model.embed(TEXTS)).max() < 1e-6
-    assert server.post("/embed", {"inputs": TEXTS[0]}).json() == result[:1]
+    alone = server.post("/embed", {"inputs": TEXTS[0]}).json()
+    assert np.abs(np.array(alone) - np.array(result[:1])).max() < 1e-6
 
 
 def test_the_hubs_own_client_works_unchanged(

@@ -22,7 +22,7 @@ from tercet.model import Model, load
 from tercet.network.network import Network
 from tercet.serve.document import Api
 from tercet.serve.keys import Keys
-from tercet.serve.loading import Ready, folder_state, load_model
+from tercet.serve.loading import Ready, folder_state, limits_for, load_model
 from tercet.serve.reload import make_service
 from tercet.serve.settings import Settings
 from tercet.specs import TaskSpec
@@ -58,6 +58,7 @@ def with_new_tasks(model: Model) -> Model:
         for parameter in [*network.heads.parameters(), *network.sides.parameters()]:
             torch.nn.init.normal_(parameter, std=0.3)
     network.load_head_state({**network.head_state(), **model.network.head_state()})
+    network.to(model.network.device)
     return Model(network, model.tokenizer, model.info.model_copy(update={"tasks": tasks}))
 
 
@@ -248,3 +249,14 @@ def test_keys_are_read_even_if_the_model_cannot_be(folder: Path, tmp_path: Path)
     ready.refresh()
     assert not ready.keys.admit(b"Bearer old")
     assert ready.keys.admit(b"Bearer new")
+
+
+@pytest.mark.parametrize(("queue", "batch"), [(8192, 8192), (2**19, 65_536)])
+def test_a_batch_is_not_larger_than_the_queue_by_default(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, queue: int, batch: int
+) -> None:
+    model = load(folder)
+    # What a GPU takes at once.
+    monkeypatch.setattr(type(model.engine), "batch_tokens", 65_536)
+    settings = settings_of(folder, queue_tokens=queue)
+    assert limits_for(model, settings).batch_tokens == batch

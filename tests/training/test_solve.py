@@ -317,7 +317,7 @@ def test_a_solved_stage_leaves_the_encoder_as_it_is(train: Train, tiny_encoder: 
 
 
 def test_given_thresholds_reach_the_model_folder(train: Train, tmp_path: Path) -> None:
-    from tercet.training.run import with_given_decisions
+    from tercet.training.assessment import with_given_decisions
 
     info = load(train("run", tasks={"sentiment": CLASSES})).info
     tags = {

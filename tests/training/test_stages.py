@@ -12,9 +12,10 @@ import pytest
 from tercet.errors import TercetError
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.training.assessment import Assessment
 from tercet.training.listener import Silent
 from tercet.training.loop import Position, StageScore
-from tercet.training.run import Run, train_recipe
+from tercet.training.run import train_recipe
 
 MLP = {"kind": "mlp", "dropout": 0.0}
 TASKS: dict[str, Any] = {
@@ -88,19 +89,13 @@ def test_of_equal_scores_the_lower_loss_is_better(
 ) -> None:
     planned = [(0.5, 1.0), (0.5, 0.8), (0.5, 0.9), (0.5, 0.8), (0.4, 0.1)]
     left = iter(planned)
-    scorer = Run._scorer
+    real = Assessment.score
 
-    def plan(self: Run, prepared: Any) -> Any:
-        real = scorer(self, prepared)
-        assert real is not None
+    def score(self: Assessment, stage: StageSpec) -> StageScore:
+        value, loss = next(left)
+        return replace(real(self, stage), score=value, loss=loss)
 
-        def score(stage: StageSpec) -> StageScore:
-            value, loss = next(left)
-            return replace(real(stage), score=value, loss=loss)
-
-        return score
-
-    monkeypatch.setattr(Run, "_scorer", plan)
+    monkeypatch.setattr(Assessment, "score", score)
     summary, scores = run({"name": "one", "steps": 5}, evaluation={"every": 1, "patience": 3})
     assert [(line["score"], line["dev_loss"]) for line in scores] == planned
     assert (summary["kept"], summary["score"]) == (2, 0.5)

@@ -5,7 +5,7 @@ from sentence_transformers import SentenceTransformer
 
 import tercet
 
-model = tercet.load()
+model = tercet.load(device="cpu")
 model.save("small")
 texts = ["A quiet triumph.", "Dull."]
 difference = SentenceTransformer("small", device="cpu").encode(texts) - model.embed(texts)

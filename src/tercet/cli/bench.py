@@ -21,10 +21,13 @@ FOLDER = Path(tercet.__file__).parents[2] / "benchmarks"
 def bench(
     name: Annotated[
         str | None,
-        typer.Argument(help="A benchmark of the repository; default: measure this machine."),
+        typer.Argument(
+            metavar="NAME", help="A benchmark of the repository; default: measure this machine."
+        ),
     ] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Its arguments; see its own --help.")
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", help="Its arguments; see its own --help."),
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)] = None,
     layers: LayersOption = None,

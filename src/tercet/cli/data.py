@@ -29,7 +29,8 @@ def group() -> None:
 @data.command()
 def check(
     files: Annotated[
-        list[Path], typer.Argument(help="Plain text, CSV/TSV, JSON lines or Parquet files.")
+        list[Path],
+        typer.Argument(metavar="FILE", help="Plain text, CSV/TSV, JSON lines or Parquet files."),
     ],
     text: Annotated[
         list[str] | None,
@@ -63,7 +64,7 @@ def overlap(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TRAIN... EVAL", help="Training files, then the evaluation file, unless --eval."
+            metavar="FILE", help="Training files, then the evaluation file, unless --eval."
         ),
     ],
     evaluation: Annotated[

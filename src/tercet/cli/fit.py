@@ -17,7 +17,7 @@ OF_ALL = "For one of several files: TASK=COLUMN."
 
 def fit(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Labelled files, each a task.")
+        list[str], typer.Argument(metavar="FILE", help="Labelled files, each a task.")
     ],
     text: Annotated[
         list[str] | None,

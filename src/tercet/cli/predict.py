@@ -26,7 +26,7 @@ STDIN = "standard input"
 
 
 def predict(
-    task: Annotated[str, typer.Argument(help="A task of the model.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task of the model.")],
     file: Annotated[
         str | None,
         typer.Argument(metavar="FILE|-", help="Sentences or pairs; - reads standard input."),

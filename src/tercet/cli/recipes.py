@@ -12,7 +12,7 @@ from tercet.errors import TercetError
 
 
 def recipes(
-    name: Annotated[str | None, typer.Argument(help="A recipe to show.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A recipe to show.")] = None,
     copy: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Copy the recipe to this file.")
     ] = None,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Recipes, or groups such as simcse; default: all of the reports."),
+        typer.Argument(
+            metavar="NAME", help="Recipes, or groups such as simcse; default: all of the reports."
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="All experiments of the reports, as without names.")

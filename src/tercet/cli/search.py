@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def search(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of an index.")],
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What to search for.")],
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to search for.")],
     top: Annotated[int, typer.Option(metavar="K", min=1, help="Rows per query.")] = 10,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help='A condition on columns: "price > 3".')

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="The name of a bundled recipe, or a TOML file.")],
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="The name of a bundled recipe, or a TOML file.")
+    ],
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="TERCET_DATA", help="The folder of the recipe's files."),

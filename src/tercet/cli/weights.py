@@ -13,7 +13,8 @@ from tercet.errors import TercetError
 
 def weights(
     name: Annotated[
-        str | None, typer.Argument(help="A known name, a hub id (owner/model) or a folder.")
+        str | None,
+        typer.Argument(metavar="NAME", help="A known name, a hub id (owner/model) or a folder."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Copy the files to this new folder.")

@@ -17,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
-from tercet.files import replace_folder, sha256_of, write_text
+from tercet.files import parse_json, replace_folder, sha256_of, write_text
 
 MANIFEST = "manifest"
 ATTEMPTS = 10
@@ -132,7 +132,7 @@ def _open(folder: Path) -> Stored | None:
         digest, content = (folder / MANIFEST).read_text("utf-8").splitlines()
         if digest != _digest(content):
             return None
-        manifest = json.loads(content)
+        manifest = parse_json(content)
         arrays = {}
         for name, expected in manifest["files"].items():
             path = folder / f"{name}.npy"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tercet.errors import TercetError, nearest, shorten
@@ -28,10 +29,26 @@ def is_name(column: Column) -> bool:
     return isinstance(column, str) and not column.isdecimal()
 
 
+def repeated_name(names: Sequence[str]) -> str | None:
+    """The first name that several columns have."""
+    counts = Counter(names)
+    return next((name for name in names if counts[name] > 1), None)
+
+
 def find_column(column: Column, names: Sequence[str], *, path: Path) -> int:
     """The index from 0 of a column given by name or by number from 1."""
-    if isinstance(column, str) and column in names:
-        return names.index(column)
+    return find_columns([column], names, path=path)[0]
+
+
+def find_columns(columns: Sequence[Column], names: Sequence[str], *, path: Path) -> list[int]:
+    """The indexes from 0 of columns; of two with one name the first counts."""
+    places = {name: place for place, name in reversed([*enumerate(names)])}
+    return [_find(column, places, names, path) for column in columns]
+
+
+def _find(column: Column, places: Mapping[str, int], names: Sequence[str], path: Path) -> int:
+    if isinstance(column, str) and column in places:
+        return places[column]
     if is_name(column):
         raise TercetError(
             f"{path}: no column `{column}`; it has {_listed(names)}{nearest(str(column), names)}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.files import parse_json
 from tercet.specs import TaskSpec
 
 Labels = NDArray[np.int64] | NDArray[np.float32]
@@ -121,7 +121,7 @@ def split_labels(cell: str, separator: str | None) -> list[str]:
     """The labels of a cell: a JSON list, or parts between separators; blank parts are dropped."""
     if cell.startswith("["):
         try:
-            listed = json.loads(cell)
+            listed = parse_json(cell)
         except ValueError:
             listed = None
         if isinstance(listed, list):

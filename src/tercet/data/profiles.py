@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -11,11 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from tercet.data.columns import repeated_name
 from tercet.data.delimited import Reading
 from tercet.data.files import unit_of
 from tercet.data.labels import parse_number, split_labels
 from tercet.data.readers import read_rows
 from tercet.errors import TercetError
+from tercet.files import parse_json
 
 LOOKED_AT = 100_000  # rows; more would not change what a file is about
 SAMPLE = 2000
@@ -107,8 +108,7 @@ class Profiles:
 
 
 def read_profiles(path: Path, names: Sequence[str], reading: Reading) -> Profiles:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated_name(names)) is not None:
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
     columns: list[list[str | None]] = [[] for _ in names]
     unreadable, problem = 0, ""
@@ -133,7 +133,7 @@ def are_lists(label: Profile) -> bool:
 
 def _is_json_list(cell: str) -> bool:
     try:
-        return isinstance(json.loads(cell), list)
+        return isinstance(parse_json(cell), list)
     except ValueError:
         return False
 

@@ -13,10 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tercet.data.columns import find_column, is_name
+from tercet.data.columns import find_column, find_columns, is_name
 from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
 from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
 from tercet.errors import TercetError, nearest
+from tercet.files import parse_json
 from tercet.specs import Column
 
 TEXT_COLUMN = "text"
@@ -102,7 +103,7 @@ def _without_blank_end(rows: Iterable[FileRow], path: Path) -> Iterator[FileRow]
 def _delimited_rows(path: Path, columns: Sequence[Column], reading: Reading) -> Iterator[FileRow]:
     opened = open_delimited(path, reading, named=any(map(is_name, columns)))
     width = len(opened.names)
-    places = [find_column(column, opened.names, path=path) for column in columns]
+    places = find_columns(columns, opened.names, path=path)
     line = None
     for line, cells in opened.rows:
         problem = None
@@ -153,8 +154,8 @@ def json_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
             yield number, None
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            row = parse_json(line)
+        except ValueError as error:
             raise TercetError(f"{path} line {number}: not valid JSON: {error}.") from error
         if not isinstance(row, dict):
             raise TercetError(f"{path} line {number}: not a JSON object with columns as keys.")

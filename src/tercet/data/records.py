@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tercet.data.columns import repeated_name
 from tercet.data.delimited import Reading, has_content, open_delimited
 from tercet.data.files import kind_of, read_lines, unit_of
 from tercet.data.kinds import ARROW, as_kind, as_string, kind_of_value, wider
@@ -39,8 +40,7 @@ class Records:
         names = _names(path, reading)
         if kind_of(path) == "delimited" and names == [str(n + 1) for n in range(len(names))]:
             names = [f"column_{name}" for name in names]  # a file without a header
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+        if (twice := repeated_name(names)) is not None:
             raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
         if kind_of(path) == "parquet":
             with open_parquet(path) as parquet:

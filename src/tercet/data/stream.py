@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tercet.data.columns import find_column
+from tercet.data.columns import find_column, find_columns, repeated_name
 from tercet.data.delimited import Reading
 from tercet.data.files import find_file, kind_of, unit_of
 from tercet.data.guess import guess_columns
@@ -111,8 +111,7 @@ def _choose(
     names = column_names(path, chosen.reading)
     if kind_of(path) == "json-lines":
         names = list(dict.fromkeys(key for _, row in json_objects(path) for key in row or ()))
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated_name(names)) is not None:
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
     text = find_column(chosen.texts[0], names, path=path)
     own = None
@@ -246,10 +245,8 @@ def _values(
                     line += 1
                     yield line, values
         return
-    # Of two columns of one name the first counts, as for `list.index`.
-    named = reversed(list(enumerate(column_names(path, reading), start=1)))
-    number_of = {name: number for number, name in named}
-    numbers = [number_of[source] for source in sources]
+    names = column_names(path, reading)
+    numbers = [place + 1 for place in find_columns(sources, names, path=path)]
     for record in read_rows(path, numbers, reading):
         if record.problem is not None:
             raise TercetError(f"{path} {unit_of(path)} {record.line}: {record.problem}.")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tercet.data.columns import repeated_name
 from tercet.errors import TercetError
 
 ACCEPTED = (
@@ -29,7 +30,7 @@ def to_arrow(table: object) -> pa.Table:
     try:
         found = _convert(table)
         names = found.column_names
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if (twice := repeated_name(names)) is not None:
             raise TercetError(f"Two columns of the table are called `{twice}`; rename one of them.")
         return pa.table([_plain(column) for column in found.columns], names=names)
     except _ARROW_ERRORS as error:
@@ -78,8 +79,7 @@ def _convert(table: object) -> pa.Table:
 
 def _from_pandas(table: Any) -> pa.Table:
     names = list(map(str, table.columns))
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated_name(names)) is not None:
         raise TercetError(f"Two columns of the table are called `{twice}`; rename one of them.")
     return pa.Table.from_pandas(table, preserve_index=False)
 

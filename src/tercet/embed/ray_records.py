@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tercet.embed.shared_files import SharedFolder
+from tercet.files import parse_json
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -85,7 +86,7 @@ def _name(part: int) -> str:
 
 def _parsed(content: bytes) -> dict[str, Any]:
     try:
-        parsed = json.loads(content)
+        parsed = parse_json(content)
     except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}

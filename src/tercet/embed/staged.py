@@ -17,7 +17,7 @@ from tercet.data.stream import TEXT, VECTOR
 from tercet.data.text_table import TextSource
 from tercet.embed.schema import Identity, vector_array, vectors_of
 from tercet.errors import TercetError
-from tercet.files import exclusive, is_temporary, replace_file, write_json
+from tercet.files import exclusive, is_temporary, parse_json, replace_file, write_json
 from tercet.model import Model
 from tercet.progress import Progress, silent
 from tercet.specs import Floats
@@ -131,7 +131,7 @@ def _prepare(folder: Path, file: TextSource, identity: Identity, *, skip_empty: 
     key = [FORMAT, PART, file.digest, identity.hash, identity.width, identity.long, skip_empty]
     path = folder / KEY_FILE
     try:
-        if json.loads(path.read_text("utf-8")) == key:
+        if parse_json(path.read_text("utf-8")) == key:
             return
     except (FileNotFoundError, ValueError):
         pass

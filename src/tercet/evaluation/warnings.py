@@ -57,8 +57,8 @@ def _constant(answers: Answers) -> str:
     if answers.classes is not None:
         name = answers.name(answers.predicted[0])
         return (
-            f"all {rows:,} rows are predicted to be {name}; try a lower "
-            "learning rate, more steps, or `class_weights` if one class is much more frequent."
+            f"all {rows:,} rows are predicted to be {name}; change the recipe: a lower learning "
+            "rate, more steps, or `class_weights` if one class is much more frequent."
         )
     low, high = answers.span
     return (
@@ -121,8 +121,8 @@ def _below(answers: Answers, *, majority: float | None, linear: float | None) ->
         interval = f" (95 % interval {score.interval[0]:.3f} to {score.interval[1]:.3f})"
     named = " and ".join(f"{name} ({value:.3f})" for name, value in better.items())
     yield (
-        f"{answers.metric} {score.value:.3f}{interval} is below {named}; try a lower learning "
-        "rate, more epochs, or more rows."
+        f"{answers.metric} {score.value:.3f}{interval} is below {named}; add rows, or change the "
+        "recipe: a lower learning rate or more epochs."
     )
 
 

@@ -222,7 +222,10 @@ def _measured(
     )
     result = TasksResult.of_rows(results, best.tasks, method=method)
     evaluation = describe(
-        load(work.folder), {"tasks": result}, data=work.data.name, seconds=work.budget.spent
+        load(work.folder, device=work.device),
+        {"tasks": result},
+        data=work.data.name,
+        seconds=work.budget.spent,
     )
     _note_metrics(work, result, baselines)
     return Fitted(baselines, evaluation)

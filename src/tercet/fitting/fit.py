@@ -202,7 +202,7 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
     """Write the report, and say what is wrong with the model."""
     evaluation = fitted.evaluation
     if evaluation is None:
-        evaluation = evaluate(load(work.folder), data, suites=["tasks"])
+        evaluation = evaluate(load(work.folder, device=work.device), data, suites=["tasks"])
     names = {source.name for source in settings.sources}
     scores = {
         answers.task: TaskScore.of(answers, fitted.baselines.get(answers.task))
@@ -214,7 +214,7 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
     report = Report([evaluation], run=work.folder)
     write_text(work.folder / REPORT, report.to_html())
     write_json(work.folder / EVALUATION, report.to_json())
-    result = FitResult(work.folder, evaluation, scores, data)
+    result = FitResult(work.folder, evaluation, scores, data, device=work.device)
     for warning in result.warnings:
         work.listener.say(f"Warning: {warning}")
     return result

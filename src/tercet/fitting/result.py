@@ -80,17 +80,24 @@ class FitResult:
     """
 
     def __init__(
-        self, folder: Path, evaluation: Evaluation, scores: Mapping[str, TaskScore], data: Path
+        self,
+        folder: Path,
+        evaluation: Evaluation,
+        scores: Mapping[str, TaskScore],
+        data: Path,
+        *,
+        device: str | None = None,
     ) -> None:
         self.folder = folder
         self.evaluation = evaluation
         self.scores = dict(scores)
         self.data = data
+        self._device = device
 
     @cached_property
     def model(self) -> Model:
-        """The model, loaded when first used."""
-        return load(self.folder)
+        """The model, loaded when first used, on the device that it was fitted on."""
+        return load(self.folder, device=self._device)
 
     @cached_property
     def recipe(self) -> Recipe:

@@ -19,8 +19,7 @@ from tercet.nn.dropped import MergedBlocks, attend_merged, merge
 from tercet.nn.side import SideLayer, project
 
 RAGGED_TOKENS, RAGGED_LONGEST = 8192, 128
-"""Batches that the kernel with a relative position bias takes: tokens at least, of a row at
-most."""
+"""Batches that the kernels with relative positions take: tokens at least, of a row at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class AttentionInputs:
         fits = varlen and bias is None and tokens.count > 0
         if fits and _has_varlen(tokens.ids.device, dtype, head_width):
             return cls(tokens, (), varlen=True, relations=related)
-        if bias is not None and _takes_ragged_bias(tokens, dtype, head_width):
+        if bias is not None and takes_kernel(tokens, dtype, head_width):
             # In float32, as in training: the same compiled kernel.
             wide = bias.float().contiguous()
             return cls(tokens, (), varlen=False, relations=related, ragged_bias=wide)
@@ -178,9 +177,9 @@ def _are_exact(plan: AttentionPlan) -> bool:
     return plan.slots is None and all(block.real is None for block in plan.blocks)
 
 
-def _takes_ragged_bias(tokens: DeviceTokens, dtype: torch.dtype, head_width: int) -> bool:
-    """Whether the Triton kernel takes a batch: it knows no gradients and no dropout, and compiling
-    it, which takes seconds on a machine that never did, must be worth it."""
+def takes_kernel(tokens: DeviceTokens, dtype: torch.dtype, head_width: int) -> bool:
+    """Whether a Triton kernel of inference takes a batch: these know no gradients and no dropout,
+    and compiling one, which takes seconds on a machine that never did, must be worth it."""
     fits = dtype in (torch.float16, torch.bfloat16) and head_width in (16, 32, 64, 128)
     is_worth_it = len(tokens.ids) >= RAGGED_TOKENS and tokens.longest <= RAGGED_LONGEST
     if not (fits and is_worth_it and torch.is_inference_mode_enabled()):

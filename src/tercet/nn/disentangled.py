@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tercet.nn.architectures.deberta import DebertaConfig
-from tercet.nn.attention import AttentionInputs, SelfAttention, by_blocks
+from tercet.nn.attention import AttentionInputs, SelfAttention, by_blocks, takes_kernel
 from tercet.nn.device_tokens import AttentionBlock, DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.encoder import Layer, norm
@@ -87,12 +87,28 @@ class DisentangledAttention(SelfAttention):
     def attend(self, qkv: Tensor, inputs: AttentionInputs) -> Tensor:
         """qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
         distances = self.distance_dropout.forward(inputs.relations)
-        attend = partial(
-            self._attend_block,
-            keys=self._projected(distances, "c2p", self.distance_keys, place=1),
-            queries=self._projected(distances, "p2c", self.distance_queries, place=0),
-        )
+        keys = self._projected(distances, "c2p", self.distance_keys, place=1)
+        queries = self._projected(distances, "p2c", self.distance_queries, place=0)
+        compares = keys is not None or queries is not None
+        if compares and takes_kernel(inputs.tokens, qkv.dtype, self.head_width):
+            return self._attend_rows(qkv, inputs.tokens, keys=keys, queries=queries)
+        attend = partial(self._attend_block, keys=keys, queries=queries)
         return by_blocks(qkv, inputs.tokens.plan, inputs.biases, attend)
+
+    def _attend_rows(
+        self, qkv: Tensor, tokens: DeviceTokens, *, keys: Tensor | None, queries: Tensor | None
+    ) -> Tensor:
+        """Attention by one kernel for all rows; shapes as in `_attend_block`."""
+        # Triton is imported where it is used: it takes time, and most machines lack it.
+        from tercet.nn.launches import attend_disentangled
+
+        return attend_disentangled(
+            qkv,
+            tokens,
+            query_distances=None if keys is None else _compare_all(qkv[:, 0], keys),
+            key_distances=None if queries is None else _compare_all(qkv[:, 1], queries),
+            scale=self.scale,
+        )
 
     def _projected(
         self, distances: Tensor, comparison: str, own: nn.Linear | None, *, place: int
@@ -189,6 +205,15 @@ def _compare(words: Tensor, distances: Tensor, block: AttentionBlock) -> Tensor:
         return words.view(block.rows, block.length, *words.shape[1:]).transpose(1, 2) @ distances
     products = torch.bmm(words.transpose(0, 1), distances)
     return products.view(len(products), block.rows, block.length, -1).transpose(0, 1)
+
+
+def _compare_all(words: Tensor, distances: Tensor) -> Tensor:
+    """Products of all words with all distances, and with one that is 0.
+
+    words: [total, heads, head_width]; distances: [heads, head_width, n] -> [heads, total, n + 1]
+    """
+    # Products whose rows have an odd length are several times slower.
+    return torch.bmm(words.transpose(0, 1), F.pad(distances, (0, 1)))
 
 
 def _sum(bias: Tensor | None, more: Tensor) -> Tensor:

@@ -21,8 +21,8 @@ from tercet.nn.encoder import Encoder, Layer
 from tercet.nn.launches import LONGEST, Launches, Norm, gelu, gelu_backward
 
 
-def fused(encoder: Encoder) -> FusedEncoder | None:
-    """The fused forward and backward of an encoder; None where it does not train or fit."""
+def is_fused(encoder: Encoder) -> bool:
+    """Whether the fused layers compute this encoder, and something of it trains."""
     config = encoder.config
     is_served = config.architecture.fused and config.activation == "gelu"
     fits = (
@@ -30,7 +30,7 @@ def fused(encoder: Encoder) -> FusedEncoder | None:
         and config.words_width == config.width
         and config.token_types <= 2
     )
-    return FusedEncoder(encoder) if is_served and fits and _trains(encoder) else None
+    return is_served and fits and _trains(encoder)
 
 
 class FusedEncoder:
@@ -211,7 +211,8 @@ class _Run:
 
 def _accumulate(weight: Tensor, grad: Tensor, inputs: Tensor) -> None:
     """Add the gradient of a matrix, grad [total, out] by inputs [total, in], in float32."""
-    if not weight.requires_grad:
+    # Outlines (`nn.compiling`) have no numbers, and not every torch knows the product's shape.
+    if not weight.requires_grad or weight.is_meta:
         return
     assert weight.grad is not None
     if grad.dtype == torch.float32:

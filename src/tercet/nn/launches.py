@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +23,26 @@ _PROGRAMS = 528
 # Sentences per program where nothing is summed.
 _ROWS = 4
 _SITES_PER_LAYER = 3
+_compiled_only: ContextVar[list[Any] | None] = ContextVar("compiled_only", default=None)
+
+
+@contextmanager
+def compiled_only() -> Iterator[list[Any]]:
+    """Kernels are compiled and not launched, in this thread; what Triton returns for each."""
+    kernels: list[Any] = []
+    token = _compiled_only.set(kernels)
+    try:
+        yield kernels
+    finally:
+        _compiled_only.reset(token)
+
+
+def _launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **shape: Any) -> None:
+    compiled = _compiled_only.get()
+    if compiled is None:
+        kernel[grid](*arguments, **shape)
+    else:
+        compiled.append(kernel.warmup(*arguments, grid=grid, **shape))
 
 
 @dataclass(slots=True)
@@ -68,7 +92,9 @@ class Launches:
         like = torch.empty(len(tokens.ids), config.width, device=tokens.ids.device, dtype=dtype)
         norm = Norm.empty(like)
         kinds = embeddings.types
-        kernels.embed_forward[(len(like),)](
+        _launch(
+            kernels.embed_forward,
+            (len(like),),
             *(tokens.ids, tokens.positions, self._types),
             *(embeddings.words.weight, embeddings.positions.weight),
             embeddings.words.weight if kinds is None else kinds.weight,
@@ -84,7 +110,9 @@ class Launches:
         tokens, embeddings, config = self.tokens, self.embeddings, self.config
         words, kinds = embeddings.words.weight.grad, embeddings.types
         each = _rows_per_program(len(grad))
-        kernels.embed_backward[(-(-len(grad) // each),)](
+        _launch(
+            kernels.embed_backward,
+            (-(-len(grad) // each),),
             *(grad, tokens.ids, tokens.positions, self._types, embeddings.norm.weight, self.seeds),
             *(embedded.normed, embedded.spreads, words, embeddings.positions.weight.grad),
             words if kinds is None else kinds.weight.grad,
@@ -99,9 +127,12 @@ class Launches:
         config = self.config
         mixed = torch.empty(len(qkv), config.width, device=qkv.device, dtype=qkv.dtype)
         for length, shortest, each in self._tiles():
-            kernels.attend_forward[(-(-self.tokens.count // each), config.heads)](
+            _launch(
+                kernels.attend_forward,
+                (-(-self.tokens.count // each), config.heads),
                 *(qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds, mixed),
                 *self._attention_numbers(number, each, shortest),
+                RELATIVE=self.relative is not None,
                 **self._tile_shape(length),
             )
         return mixed
@@ -111,10 +142,13 @@ class Launches:
         config, bias = self.config, before.bias
         d_qkv = torch.empty_like(qkv)
         for length, shortest, each in self._tiles():
-            kernels.attend_backward[(-(-self.tokens.count // each), config.heads)](
+            _launch(
+                kernels.attend_backward,
+                (-(-self.tokens.count // each), config.heads),
                 *(grad, qkv, self.tokens.offsets, self._relative_or(qkv), self.seeds),
                 *(d_qkv, _grad(bias), qkv if self.d_relative is None else self.d_relative),
                 *self._attention_numbers(number, each, shortest),
+                RELATIVE=self.relative is not None,
                 **self._tile_shape(length),
                 TRAINS=bias.requires_grad,
                 LEARNS=self.d_relative is not None,
@@ -126,7 +160,9 @@ class Launches:
     ) -> Norm:
         """The norm of `x` plus the bias of `before`, dropped out, plus the residual."""
         result = Norm.empty(x)
-        kernels.residual_norm_forward[(len(x),)](
+        _launch(
+            kernels.residual_norm_forward,
+            (len(x),),
             *(x, before.bias, residual, norm.weight, norm.bias, self.seeds),
             *(result.out, result.normed, result.spreads),
             *(site, self.config.norm_eps, self._rate(self.config.dropout)),
@@ -140,7 +176,9 @@ class Launches:
         """The gradients of the residual and of what was added to it, each [total, width]."""
         d_residual, d_x = torch.empty_like(grad), torch.empty_like(grad)
         each = _rows_per_program(len(grad))
-        kernels.residual_norm_backward[(-(-len(grad) // each),)](
+        _launch(
+            kernels.residual_norm_backward,
+            (-(-len(grad) // each),),
             *(grad, norm.weight, self.seeds, result.normed, result.spreads, d_residual, d_x),
             *(_grad(norm.weight), _grad(norm.bias), _grad(before.bias)),
             *(site, len(grad), self._rate(self.config.dropout), each),
@@ -160,7 +198,7 @@ class Launches:
 
     def _tile_shape(self, length: int) -> dict[str, int]:
         heads, width = self.config.heads, self.config.width // self.config.heads
-        return _tile_shape(length, heads=heads, width=width, relative=self.relative is not None)
+        return _tile_shape(length, heads=heads, width=width)
 
     def _attention_numbers(self, number: int, each: int, shortest: int) -> tuple[float, ...]:
         config = self.config
@@ -187,10 +225,48 @@ def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor
     numbers = 0, tokens.count, relative.shape[1], scale, no_dropout, _ROWS
     seeds = torch.zeros_like(tokens.ids[:1])  # not read
     for length, shortest in _tiles(tokens.longest):
-        kernels.attend_forward[(-(-tokens.count // _ROWS), heads)](
+        _launch(
+            kernels.attend_forward,
+            (-(-tokens.count // _ROWS), heads),
             *(qkv, tokens.offsets, relative, seeds, mixed),
             *(*numbers, shortest),
-            **_tile_shape(length, heads=heads, width=width, relative=True),
+            RELATIVE=True,
+            **_tile_shape(length, heads=heads, width=width),
+        )
+    return mixed
+
+
+def attend_disentangled(
+    qkv: Tensor,
+    tokens: DeviceTokens,
+    *,
+    query_distances: Tensor | None,
+    key_distances: Tensor | None,
+    scale: float,
+) -> Tensor:
+    """Attention that also compares words with distances, for inference.
+
+    qkv [total, 3, heads, head_width] -> [total, heads, head_width]; no row exceeds LONGEST
+    query_distances, key_distances: products of the words with the distances, query less key, from
+        1 - span to span, [heads, total, 2 * span]; None where they are not compared
+    """
+    total, _, heads, width = qkv.shape
+    compared = [each for each in (query_distances, key_distances) if each is not None]
+    mixed = torch.empty_like(qkv[:, 0], memory_format=torch.contiguous_format)
+    numbers = total, tokens.count, compared[0].shape[-1] // 2, scale, _ROWS
+    for length, shortest in _tiles(tokens.longest):
+        _launch(
+            kernels.attend_disentangled,
+            (-(-tokens.count // _ROWS), heads),
+            *(qkv, tokens.offsets),
+            *(
+                each if each is not None else compared[0]
+                for each in (query_distances, key_distances)
+            ),
+            *(mixed, *numbers, shortest),
+            C2P=query_distances is not None,
+            P2C=key_distances is not None,
+            **_tile_shape(length, heads=heads, width=width),
         )
     return mixed
 
@@ -207,12 +283,11 @@ def _tiles(longest: int) -> list[tuple[int, int]]:
     return tiles if len(tiles) == 1 else [(32, 0), *tiles[2:]]
 
 
-def _tile_shape(length: int, *, heads: int, width: int, relative: bool) -> dict[str, int]:
+def _tile_shape(length: int, *, heads: int, width: int) -> dict[str, int]:
     return {
         "HEADS": heads,
         "WIDTH": width,
         "LENGTH": length,
-        "RELATIVE": relative,
         "num_warps": 8 if length >= 128 else 4 if length >= 64 else 1,
     }
 
@@ -221,8 +296,15 @@ def gelu(x: Tensor, bias: Tensor) -> Tensor:
     """GELU of x [total, columns] plus the bias."""
     out = torch.empty_like(x)
     block = 1024
-    kernels.gelu_forward[(-(-x.numel() // block),)](
-        x, bias, out, x.numel(), COLUMNS=x.shape[1], BLOCK=block
+    _launch(
+        kernels.gelu_forward,
+        (-(-x.numel() // block),),
+        x,
+        bias,
+        out,
+        x.numel(),
+        COLUMNS=x.shape[1],
+        BLOCK=block,
     )
     return out
 
@@ -234,7 +316,9 @@ def gelu_backward(grad: Tensor, x: Tensor, before: nn.Linear) -> Tensor:
     block = 128
     strips = -(-columns // block)
     each = max(16, -(-rows * strips // (2 * _PROGRAMS)))
-    kernels.gelu_backward[(strips, -(-rows // each))](
+    _launch(
+        kernels.gelu_backward,
+        (strips, -(-rows // each)),
         *(grad, x, before.bias, d_x, _grad(before.bias), rows, each),
         COLUMNS=columns,
         ROWS=16,

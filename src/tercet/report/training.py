@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,7 +15,7 @@ from tercet.evaluation import presentation as show
 from tercet.evaluation.metrics import Values
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.simple_scores import Baselines, read_baselines
-from tercet.files import read_json_object, reading
+from tercet.files import parse_json, read_json_object, reading
 from tercet.recipe import Recipe
 from tercet.specs import TaskSpec
 
@@ -120,7 +119,7 @@ def _read_lines(file: Path) -> list[dict[str, Any]]:
     content = file.read_bytes().split(b"\n")
     for number, line in enumerate(content[:-1], 1):
         try:
-            lines.append(json.loads(line))
+            lines.append(parse_json(line))
         except ValueError as error:
             raise TercetError(f"{file}, line {number}: is not JSON: {error}.") from error
     return lines

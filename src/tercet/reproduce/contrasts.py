@@ -17,7 +17,12 @@ MEAN = "mean"
 Verdict = Literal["agrees", "disagrees", "not distinguished", "better", "worse"]
 _LEAST_FREEDOM = 4  # of a spread of seeds that can be relied on
 # Tasks that these have forgotten or never learned vary far more by seed than any other.
-_UNLEARNT = {"simcse/all-tasks", "sbert/only-sst-pretrain", "sbert/only-sst-finetune"}
+_UNLEARNT = {
+    "robust/exp02",
+    "simcse/all-tasks",
+    "sbert/only-sst-pretrain",
+    "sbert/only-sst-finetune",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +140,42 @@ def difference(
     )
     if not (first and second):
         return None
-    half = _half_width(contrast, rows, elsewhere)
-    margin = half * math.sqrt(1 / len(first) + 1 / len(second))
+    halves = [
+        _half_width(name, contrast.what, rows, elsewhere)
+        for name in (contrast.first, contrast.second)
+    ]
     seeds = (len(first), len(second))
-    return Difference(fmean(second) - fmean(first), margin, half * math.sqrt(2), seeds)
+    margin = math.hypot(*(half / math.sqrt(n) for half, n in zip(halves, seeds, strict=True)))
+    return Difference(fmean(second) - fmean(first), margin, math.hypot(*halves), seeds)
 
 
 def _half_width(
-    contrast: Contrast,
+    name: str,
+    what: str,
     rows: Sequence[ExperimentRow],
     elsewhere: Sequence[Sequence[ExperimentRow]],
 ) -> float:
-    """Half of the 95 % interval of a score of one seed.
+    """Half of the 95 % interval of a score of one seed of a recipe.
 
     The spread of seeds differs between reports more than between encoders, so it is taken from
     recipes of the same report, on another encoder if need be, before all recipes of the encoder.
+    A recipe that forgets has a spread of its own, of all its seeds on any encoder.
     """
-    group = contrast.first.partition("/")[0] + "/"
+    if name in _UNLEARNT:
+        own = [row for each in (rows, *elsewhere) for row in each if row.name == name]
+        spread, freedom = _pooled(own, what)
+        return _interval(spread, freedom) if freedom else math.inf
+    group = name.partition("/")[0] + "/"
     of_report = [[row for row in each if row.name.startswith(group)] for each in (rows, *elsewhere)]
     for source in (of_report[0], [row for each in of_report[1:] for row in each], rows):
-        spread, freedom = spread_of_seeds(source, contrast.what)
+        spread, freedom = spread_of_seeds(source, what)
         if freedom >= _LEAST_FREEDOM:
-            return float(stats.t.ppf(0.975, freedom)) * spread
+            return _interval(spread, freedom)
     return math.inf
+
+
+def _interval(spread: float, freedom: int) -> float:
+    return float(stats.t.ppf(0.975, freedom)) * spread
 
 
 def scores_of(row: ExperimentRow, what: str) -> list[float]:
@@ -170,8 +188,15 @@ def scores_of(row: ExperimentRow, what: str) -> list[float]:
 
 
 def spread_of_seeds(rows: Iterable[ExperimentRow], what: str) -> tuple[float, int]:
-    """The standard deviation between seeds, pooled over recipes, and its degrees of freedom."""
-    scores = [scores_of(row, what) for row in rows if row.name not in _UNLEARNT]
+    """The standard deviation between seeds, pooled over recipes, and its degrees of freedom.
+
+    Recipes that forget or never learn a task are left out.
+    """
+    return _pooled([row for row in rows if row.name not in _UNLEARNT], what)
+
+
+def _pooled(rows: Iterable[ExperimentRow], what: str) -> tuple[float, int]:
+    scores = [scores_of(row, what) for row in rows]
     several = [values for values in scores if len(values) > 1]
     freedom = sum(len(values) - 1 for values in several)
     squares = math.fsum((len(values) - 1) * variance(values) for values in several)

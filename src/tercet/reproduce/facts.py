@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tercet.files import read_json_object
+from tercet.files import read_json_object, reading
 from tercet.recipe import Recipe, find_bundled
 from tercet.reproduce.runs import Experiment, Outcome
 
@@ -24,6 +24,11 @@ def facts_of(outcomes: Sequence[Outcome], out: Path) -> dict[str, str]:
     """
     done = [outcome.experiment for outcome in outcomes if outcome.reason is None]
     folders = [experiment.folder(out) for experiment in done]
+    with reading(out):
+        return _facts(folders, done)
+
+
+def _facts(folders: Sequence[Path], done: Sequence[Experiment]) -> dict[str, str]:
     environments = [read_json_object(folder / "summary.json")["made_with"] for folder in folders]
     recipes = [Recipe.load(folder / "recipe.toml") for folder in folders]
     return {

@@ -1,6 +1,6 @@
 """The methods of the reports, one by one: their own words, the recipe, and what differs.
 
-All of it stands in the headers of the recipes, in paragraphs that begin with `Report, PLACE:`,
+All of it is in the headers of the recipes, in paragraphs that begin with `Report, PLACE:`,
 `Sizes`, `Differs:` and `Left open`.
 """
 

@@ -20,9 +20,10 @@ import pyarrow as pa
 from tercet.data.stream import VECTOR
 from tercet.embed.schema import vectors_of
 from tercet.errors import TercetError
+from tercet.files import parse_json
 from tercet.progress import Phases, Progress, silent_phases
 from tercet.search.exact import damaged_vectors, top_of_blocks, vector_blocks
-from tercet.search.lance_store import ANN_KEY, metadata_of
+from tercet.search.lance_store import ANN_KEY, damaged_metadata, metadata_of
 from tercet.specs import Floats
 
 EXACT_BYTES = 128 << 20
@@ -70,11 +71,9 @@ def fits_memory(dataset: Any) -> bool:
 def setting_of(dataset: Any) -> AnnSetting | None:
     stored = metadata_of(dataset).get(ANN_KEY)
     try:
-        return None if stored is None else AnnSetting(**json.loads(stored))
+        return None if stored is None else AnnSetting(**parse_json(stored))
     except (ValueError, TypeError) as error:
-        raise TercetError(
-            f"{dataset.uri}: its metadata `{ANN_KEY}` is damaged; build the index again."
-        ) from error
+        raise TercetError(damaged_metadata(dataset.uri, ANN_KEY)) from error
 
 
 def nearest(

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tercet.data.stream import ID, TEXT, VECTOR
-from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY
+from tercet.embed.schema import FORMAT, FORMAT_KEY, HASH_KEY, LAYERS_KEY, NAME_KEY
 from tercet.errors import ArgumentError, TercetError, install_hint, shorten
 from tercet.files import exclusive
 
@@ -57,17 +57,19 @@ def open_dataset(folder: str) -> Any:
     with lance_errors(folder):
         dataset = lance().dataset(folder)
         metadata = metadata_of(dataset)
-    version = metadata.get(FORMAT_KEY)
-    if version is None or HASH_KEY not in metadata:
+    if not {FORMAT_KEY, NAME_KEY, HASH_KEY} <= metadata.keys():
         raise TercetError(f"{folder}: is a Lance dataset, but not an index built by Tercet.")
+    for key in (FORMAT_KEY, LAYERS_KEY):
+        if not re.fullmatch("[0-9]{1,9}", metadata.get(key, "1")):
+            raise TercetError(damaged_metadata(folder, key))
     types = {field.name: field.type for field in dataset.schema}
     has_all = {ID, TEXT, VECTOR} <= types.keys()
     if not has_all or not pa.types.is_fixed_size_list(types[VECTOR]):
         raise TercetError(f"{folder}: lacks a column of an index; build the index again.")
-    if not version.isdecimal() or int(version) > FORMAT:
+    if int(metadata[FORMAT_KEY]) > FORMAT:
         raise TercetError(
-            f"{folder}: has format {version}, and this release of Tercet reads up to {FORMAT}; "
-            "upgrade Tercet."
+            f"{folder}: has format {metadata[FORMAT_KEY]}, and this release of Tercet reads up to "
+            f"{FORMAT}; upgrade Tercet."
         )
     return dataset
 
@@ -86,6 +88,10 @@ def writing(folder: str) -> Iterator[None]:
 def is_index(folder: str) -> bool:
     """Whether a folder holds a Lance dataset."""
     return (Path(folder) / "_versions").is_dir()
+
+
+def damaged_metadata(folder: str, key: str) -> str:
+    return f"{folder}: its metadata `{key}` is damaged; build the index again."
 
 
 def metadata_of(dataset: Any) -> dict[str, str]:

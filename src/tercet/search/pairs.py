@@ -7,7 +7,6 @@ among equal scores the earlier pair comes first.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.files import replace_file, write_json
+from tercet.files import parse_json, replace_file, write_json
 from tercet.progress import Progress, silent
 from tercet.specs import Floats
 
@@ -111,8 +110,8 @@ class PairCheckpoint:
     def read(self) -> tuple[Records, int]:
         """The pairs (mapped, not copied), and the number of finished rows of blocks."""
         try:
-            key, size, done = json.loads(self._state.read_text("utf-8"))
-        except (FileNotFoundError, ValueError):
+            key, size, done = parse_json(self._state.read_text("utf-8"))
+        except (FileNotFoundError, ValueError, TypeError):
             key, size, done = None, 0, 0
         if key != self._key or not size:
             return np.empty(0, RECORD), done if key == self._key else 0

@@ -128,13 +128,18 @@ def limits_for(model: Model, settings: Settings) -> Limits:
         long_inputs=settings.long_inputs or model.info.long,
         queue_inputs=settings.queue_inputs,
         queue_tokens=settings.queue_tokens,
-        # With one thread, a batch of an ONNX folder has fewer tokens than some models read.
-        batch_tokens=settings.batch_tokens or max(model.engine.batch_tokens, tokens),
+        batch_tokens=settings.batch_tokens or _usual_batch(model, settings, tokens=tokens),
         wait=settings.max_wait,
         timeout=settings.timeout,
     )
     limits.check(model_tokens=model_tokens)
     return limits
+
+
+def _usual_batch(model: Model, settings: Settings, *, tokens: int) -> int:
+    """Tokens of a batch: as many as the device takes at once and the queue holds."""
+    # With one thread, a batch of an ONNX folder has fewer tokens than some models read.
+    return max(min(model.engine.batch_tokens, settings.queue_tokens), tokens)
 
 
 def log_not_reloaded(error: Exception) -> None:

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
-from tercet.files import MOST_JSON
+from tercet.files import MOST_JSON, parse_json
 
 # Further files that `transformers` may read; they are copied to saved folders.
 COMPANIONS = (
@@ -88,8 +88,8 @@ def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         try:
-            settings |= json.loads(companions.get(name, b"{}"))
-        except (ValueError, TypeError, RecursionError) as error:
+            settings |= parse_json(companions.get(name, b"{}"))
+        except (ValueError, TypeError) as error:
             raise TercetError(f"{folder / name} is not a JSON object: {error}.") from error
     return settings
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import nullcontext
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from tercet.recipe import Recipe
 from tercet.specs import StageSpec
+from tercet.training.first_step import is_bf16, takes_fused
 from tercet.training.grad_cache import GradCache
 from tercet.training.gradients import GradientRows
 from tercet.training.graphs import Graphs
@@ -44,6 +45,7 @@ class Backward:
         self.rows = self._gradient_rows(recipe.stage_tasks(stage))
         self._fused = None if short else self._fused_where_possible()
         self._graphs = None if short else self._graphs_where_possible()
+        self._compiling = self._compile_where_fused()
 
     def _gradient_rows(self, tasks: Sequence[str]) -> GradientRows:
         networks = self._losses.network.all_depths()
@@ -73,11 +75,21 @@ class Backward:
         )
 
     def _fused_where_possible(self) -> FusedEncoder | None:
-        if self._world.device.type != "cuda" or not self._is_bf16 or find_spec("triton") is None:
+        encoder = self._losses.network.encoder
+        if not takes_fused(encoder, self._stage, self._world.device):
             return None
-        from tercet.nn.fused import fused  # needs Triton, which comes with torch for GPUs alone
+        from tercet.nn.fused import FusedEncoder
 
-        return fused(self._losses.network.encoder)
+        return FusedEncoder(encoder)
+
+    def _compile_where_fused(self) -> Future[None] | None:
+        """Compile what the first step launches, while it is prepared."""
+        if self._fused is None:
+            return None
+        from tercet.nn.compiling import compile_ahead
+
+        max_tokens, device = self._losses.max_tokens, self._world.device
+        return compile_ahead(self._losses.network.encoder, max_tokens=max_tokens, device=device)
 
     def follow_weights(self) -> None:
         """Update what depends on the weights, after each step."""
@@ -94,14 +106,16 @@ class Backward:
 
     @property
     def _is_bf16(self) -> bool:
-        automatic = self._stage.precision == "auto" and self._world.device.type == "cuda"
-        return self._stage.precision == "bf16" or automatic
+        return is_bf16(self._stage, self._world.device)
 
     def __call__(self, draws: Sequence[Draw], *, step: int) -> tuple[Tensor, Tensor | None]:
         """The losses [draws] and, with surgery, the cosines between tasks [draws, draws].
 
         step: of the run; randomness depends only on the seed, the step and the rank
         """
+        if self._compiling is not None:
+            self._compiling.result()
+            self._compiling = None
         self._seed(step, self._world.rank)
         self.rows.clear()
         losses = []

@@ -6,7 +6,6 @@ no random state: randomness in a step depends only on the seed, the step and the
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from tercet.errors import ArgumentError, TercetError
-from tercet.files import replace_folder, sha256_of, write_json
+from tercet.files import parse_json, replace_folder, sha256_of, write_json
 
 _MANIFEST = "manifest.json"
 _STATE = "state.json"
@@ -150,7 +149,7 @@ def _write(
 def _fault(folder: Path, needed: Set[str]) -> str | None:
     """Why a checkpoint, which must have the needed files, is damaged; None if it is intact."""
     try:
-        sums = json.loads((folder / _MANIFEST).read_text("utf-8"))
+        sums = parse_json((folder / _MANIFEST).read_text("utf-8"))
         if missing := needed - sums.keys():
             return f"{_MANIFEST} does not list {', '.join(sorted(missing))}"
         for name, expected in sums.items():
@@ -163,7 +162,7 @@ def _fault(folder: Path, needed: Set[str]) -> str | None:
 
 def _load(folder: Path) -> Checkpoint:
     return Checkpoint(
-        state=json.loads((folder / _STATE).read_text("utf-8")),
+        state=parse_json((folder / _STATE).read_text("utf-8")),
         network=load_file(folder / _NETWORK),
         optimiser=load_file(folder / _OPTIMISER),
         surgery=load_file(folder / _SURGERY),

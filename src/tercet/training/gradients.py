@@ -8,6 +8,7 @@ reduction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,8 @@ class GradientRows:
         # Tasks may share some.
         every_head = list(dict.fromkeys(p for own in self._heads.values() for p in own))
         self._head_row = torch.zeros(_length(every_head), device=device)
+        # Torch's own operators read the rows several times.
+        self._has_kernels = device.type == "cuda" and find_spec("triton") is not None
         self._row_views = [_views(row, self._body) for row in self.rows]
         self._head_views = dict(zip(every_head, _views(self._head_row, every_head), strict=True))
 
@@ -62,15 +65,24 @@ class GradientRows:
 
     def gramian(self, rows: int) -> Tensor:
         """Inner products of the first rows with each other, [rows, rows]."""
+        if self._has_kernels:
+            from tercet.training import row_kernels
+
+            return row_kernels.gramian(self.rows[:rows])
         # The rows are few and long: in many parts they keep a GPU busy.
         parts = self.rows[:rows].view(rows, _PARTS, -1).transpose(0, 1)
         return torch.bmm(parts, parts.transpose(1, 2)).sum(0)
 
     def combine(self, weights: Tensor) -> None:
         """Make the weighted sum of the first rows the gradient, in place in row 0."""
-        whole = self.rows[0].mul_(weights[0])
-        for row, weight in zip(self.rows[1:], weights[1:], strict=False):
-            whole.addcmul_(row, weight)
+        if self._has_kernels:
+            from tercet.training import row_kernels
+
+            row_kernels.combine(self.rows[: len(weights)], weights)
+        else:
+            whole = self.rows[0].mul_(weights[0])
+            for row, weight in zip(self.rows[1:], weights[1:], strict=False):
+                whole.addcmul_(row, weight)
         for parameter, view in zip(self._body, self._row_views[0], strict=True):
             parameter.grad = view
 

@@ -25,6 +25,7 @@ from tercet.training.checkpoint import (
     restore_optimiser,
 )
 from tercet.training.exemplars import fill_exemplars
+from tercet.training.first_step import SHORT
 from tercet.training.listener import Listener
 from tercet.training.losses import Losses
 from tercet.training.metrics_log import MetricsLog, StepRecord
@@ -36,8 +37,6 @@ from tercet.training.update import Update
 
 # Reading a loss on a GPU waits for it, so losses are read in groups.
 _STEPS_PER_FLUSH = {"cuda": 20}
-# Steps; on a GPU, compiling and capturing takes as long as this many plain steps.
-SHORT = 300
 # Seconds; torchrun passes a Ctrl-C on to processes that had it from the terminal already.
 _SAME_INTERRUPT = 1.0
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from torch import Tensor
 
 from tercet.errors import ArgumentError, TercetError
+from tercet.files import parse_json
 from tercet.training.plan import Draw
 
 
@@ -70,7 +71,7 @@ def read_metrics(file: Path, *, length: int | None = None) -> list[dict[str, Any
     lines = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            parsed = json.loads(line)
+            parsed = parse_json(line)
         except ValueError:
             raise _damaged(file, number) from None
         if not isinstance(parsed, dict) or not isinstance(parsed.get("step"), int):

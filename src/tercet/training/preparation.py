@@ -27,6 +27,7 @@ from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec, tasks_by_depth
 from tercet.text.tokenizer import Tokenizer
 from tercet.training.distributed import World
 from tercet.training.finished import Finished, build_onto
+from tercet.training.first_step import start_ahead
 from tercet.training.head_loss import Targets
 from tercet.training.listener import Listener
 from tercet.training.losses import Losses, prior_shifts, weights_of_classes
@@ -108,6 +109,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     with world.all_or_none():
         network, tokenizer, finished, name = _build(recipe)
         network.to(world.device)
+        start_ahead(recipe, network, world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
             listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
         if finished is not None and finished.left_out:

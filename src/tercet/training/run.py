@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,27 +11,21 @@ from tercet.data.found import with_found_labels
 from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
-from tercet.evaluation.measure import measure_outputs
-from tercet.evaluation.scaling import with_scalings
-from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
 from tercet.evaluation.simple_scores import Baselines, read_baselines, write_baselines
-from tercet.evaluation.warnings import warnings_of
-from tercet.folders.model_card import DepthInfo, Metrics, ModelInfo
+from tercet.folders.model_card import Metrics, ModelInfo
 from tercet.folders.model_folder import Parts, save_model_folder
-from tercet.model import Model
-from tercet.network.network import Network
 from tercet.recipe import Recipe
-from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
+from tercet.training.assessment import Assessment
 from tercet.training.baselines import measure_baselines
 from tercet.training.checkpoint import Checkpoint, Checkpoints, NoCheckpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
 from tercet.training.finished import complete
 from tercet.training.listener import Listener, Silent
-from tercet.training.loop import Limit, Loop, Position, StageScore
+from tercet.training.loop import Limit, Loop, Position
 from tercet.training.metrics_log import MetricsLog
 from tercet.training.plan import Draw
-from tercet.training.preparation import Prepared, lesser_widths, prepare, scored_tasks
+from tercet.training.preparation import Prepared, prepare
 from tercet.training.run_folder import RunFolder
 
 
@@ -108,8 +102,10 @@ class Run:
         self.folder = RunFolder(out, recipe)
         self.world = world
         self.listener = listener if world.is_main else Silent()
-        self._newest: Metrics | None = None
-        """The last scores, if of all dev rows."""
+
+    @property
+    def _uses_bf16(self) -> bool:
+        return self.world.device.type == "cuda"
 
     def train(
         self, *, resume: bool, tensorboard: bool, changed_data: bool = False
@@ -132,6 +128,9 @@ class Run:
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
         """Everything that writes into the run folder."""
         losses = prepared.losses(self.world)
+        assessment = Assessment(
+            prepared, data=self.data, bf16=self._uses_bf16, listener=self.listener
+        )
         if self.world.is_main:
             self._note_baselines(prepared)
         self.world.wait()
@@ -154,12 +153,12 @@ class Run:
                 log=MetricsLog(stream, describe=lambda draw: _describe(losses.tables, draw)),
                 checkpoints=checkpoints if self._resumable else NoCheckpoints(),
                 listener=listener,
-                score=self._scorer(prepared),
+                score=assessment.score if assessment.scores_any_stage else None,
                 limit=self._limit,
                 note_recipe=self._note_recipe,
             )
             position = loop.run(start)
-        return self._finish(prepared, position)
+        return self._finish(prepared, assessment, position)
 
     @contextmanager
     def _one_report(self) -> Iterator[None]:
@@ -189,7 +188,7 @@ class Run:
         """Measure the simplest models on the encoder as it is now, unless an earlier call did."""
         if read_baselines(self.folder.path):
             return
-        engine = prepared.engine(bf16=self.world.device.type == "cuda")
+        engine = prepared.engine(bf16=self._uses_bf16)
         baselines = self._given_baselines
         if baselines is None:
             with self.listener.working("simple baselines"):
@@ -200,72 +199,16 @@ class Run:
                 self.listener.say(scores.sentence(name))
         write_baselines(self.folder.path, baselines)
 
-    def _scorer(self, prepared: Prepared) -> Callable[[StageSpec], StageScore] | None:
-        stages = map(self.recipe.evaluation_of, self.recipe.stages)
-        if not any(scored_tasks(self.recipe, evaluation) for evaluation in stages):
-            return None
-
-        def score(stage: StageSpec) -> StageScore:
-            evaluation = self.recipe.evaluation_of(stage)
-            names = scored_tasks(self.recipe, evaluation)
-            scores = self._scores(prepared, names, rows=evaluation.rows)
-            metrics = scores.metrics
-            whole = evaluation.rows is None and metrics.keys() == prepared.dev.keys()
-            self._newest = metrics if whole else None
-            value = score_of(metrics, self.recipe.tasks, evaluation.score)
-            return StageScore(metrics, score=value, loss=scores.loss)
-
-        return score
-
-    def _scores(
-        self,
-        prepared: Prepared,
-        names: Sequence[str] | None = None,
-        *,
-        rows: int | None = None,
-        network: Network | None = None,
-        scalings: Scalings | None = None,
-        thresholds: Thresholds | None = None,
-    ) -> DevScores:
-        """Of some tasks on dev; default: all that are scored.
-
-        network: that of a lesser depth; default: of the full one
-        """
-        return score_tables(
-            network or prepared.network,
-            {name: prepared.dev[name] for name in (prepared.dev if names is None else names)},
-            self.recipe.tasks,
-            prepared.tokenizer.template,
-            self.recipe.encoder.max_tokens,
-            rows,
-            scalings=scalings,
-            thresholds=thresholds,
-            bf16=self.world.device.type == "cuda",
-        )
-
-    def _finish(self, prepared: Prepared, position: Position) -> RunResult | None:
+    def _finish(
+        self, prepared: Prepared, assessment: Assessment, position: Position
+    ) -> RunResult | None:
         """Write the model folder, and then the summary, which marks the run as finished."""
         if not self.world.is_main:
             self.world.wait()
             return None
         step = position.kept_steps[-1]
         # The last step of a run has just been scored; only other weights need it now.
-        metrics = self._newest if step == position.total else None
-        if metrics is None:
-            metrics = self._scores(prepared).metrics
-        spec = self.recipe.encoder
-        info = ModelInfo(
-            encoder=spec.name,
-            pooling=spec.pooling,
-            max_tokens=spec.max_tokens,
-            long=spec.long,
-            tasks={name: task.without_places() for name, task in self.recipe.tasks.items()},
-            recipe=self.recipe.name,
-            metrics=metrics,
-            widths=lesser_widths(spec, prepared.network),
-        )
-        info = self._calibrated(prepared, prepared.network, info)
-        info = self._with_depths(prepared, info)
+        info = assessment.final_info(just_scored=step == position.total)
         metrics = info.metrics or {}
         finished = prepared.finished
         if finished is not None:
@@ -276,7 +219,7 @@ class Run:
             types=finished.types if finished is not None else {},
             sketch=_joined(prepared.sketch, finished.sketch if finished is not None else None),
         )
-        warnings = self._warnings(prepared, info)
+        warnings = assessment.warnings(info, read_baselines(self.folder.path))
         summary = {
             "steps": position.total,
             "warnings": warnings,
@@ -295,96 +238,11 @@ class Run:
         self.world.wait()
         return RunResult(self.folder.model, metrics)
 
-    def _warnings(self, prepared: Prepared, info: ModelInfo) -> list[str]:
-        """What is wrong with the model on dev, one sentence each."""
-        engine = prepared.engine(bf16=self.world.device.type == "cuda")
-        baselines = read_baselines(self.folder.path)
-        found: list[str] = []
-        for name, table in prepared.dev.items():
-            task, known = self.recipe.tasks[name], baselines.get(name)
-            mode = best_mode(task)
-            used = table.columns[: 1 if mode == "single" else 2]
-            assert table.labels is not None  # since dev rows are scored
-            answers = measure_outputs(
-                name,
-                mode,
-                task,
-                engine.outputs(name, mode, used),
-                table.labels,
-                scaling=(info.scalings or {}).get(name, {}).get(mode),
-                thresholds=(info.thresholds or {}).get(name, {}).get(mode),
-            )
-            found += warnings_of(
-                answers,
-                majority=None if known is None else known.majority,
-                linear=None if known is None else known.linear,
-            )
-        return found
-
-    def _with_depths(self, prepared: Prepared, info: ModelInfo) -> ModelInfo:
-        """The info with what each lesser depth reaches on dev, and its own calibration."""
-        spec, depths = self.recipe.encoder.depths, prepared.network.lesser_depths
-        if spec is None or not depths:
-            return info
-        hidden = DepthInfo(hidden=spec.hidden)
-        info = info.model_copy(update={"depths": dict.fromkeys(depths, hidden)})
-        known = {}
-        for depth in depths:
-            network, own = prepared.network.at(depth), info.at(depth)
-            with self.listener.working(f"{depth} layers"):
-                own = own.model_copy(
-                    update={"metrics": self._scores(prepared, network=network).metrics}
-                )
-                own = self._calibrated(prepared, network, own, fitted_only=True)
-            known[depth] = DepthInfo(
-                hidden=spec.hidden,
-                metrics=own.metrics,
-                scalings=own.scalings,
-                thresholds=own.thresholds,
-            )
-        return info.model_copy(update={"depths": known})
-
-    def _calibrated(
-        self, prepared: Prepared, network: Network, info: ModelInfo, *, fitted_only: bool = False
-    ) -> ModelInfo:
-        """The info with the scalings and thresholds of the recipe, or fitted on held-out rows.
-
-        fitted_only: those of the recipe are for another depth
-        """
-        tasks = {name: task for name, task in self.recipe.tasks.items() if task.answers}
-        held_out = [name for name, task in tasks.items() if task.held_out > 0.0]
-        if held_out:
-            if not fitted_only:
-                self.listener.say(f"Calibrating {' and '.join(held_out)} on held-out rows.")
-            model = Model(network, prepared.tokenizer, info)
-            info = with_scalings(model, held_out, self.data)
-        info = info if fitted_only else with_given_decisions(info, tasks)
-        if not (info.scalings or info.thresholds):
-            return info
-        scores = self._scores(
-            prepared, network=network, scalings=info.scalings, thresholds=info.thresholds
-        )
-        return info.model_copy(update={"metrics": scores.metrics})
-
 
 def _dev_by_depth(info: ModelInfo) -> dict[str, dict[int, Metrics | None]]:
     """The scores on dev of lesser depths, for the summary, where there are any."""
     depths = {depth: known.metrics for depth, known in (info.depths or {}).items()}
     return {"depths": depths} if depths else {}
-
-
-def with_given_decisions(info: ModelInfo, tasks: Mapping[str, TaskSpec]) -> ModelInfo:
-    """The info with the `scaling` and `thresholds` that recipes give, before fitted ones."""
-    scalings = {name: dict(modes) for name, modes in (info.scalings or {}).items()}
-    thresholds = {name: dict(modes) for name, modes in (info.thresholds or {}).items()}
-    for name, task in tasks.items():
-        for mode, spec in task.predicting_modes.items():
-            if spec.scaling is not None:
-                scalings.setdefault(name, {})[mode] = spec.scaling
-            if spec.thresholds is not None:
-                thresholds.setdefault(name, {})[mode] = spec.thresholds
-    update = {"scalings": scalings or None, "thresholds": thresholds or None}
-    return info.model_copy(update=update)
 
 
 def _joined(*sketches: Sketch | None) -> Sketch | None:

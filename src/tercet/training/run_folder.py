@@ -133,5 +133,5 @@ class RunFolder:
 
 
 def _is_passing(path: Path) -> bool:
-    """Whether a file is no part of a run: a lock, or what a writer has not finished."""
+    """Whether a file is not part of a run: a lock, or what a writer has not finished."""
     return path.name == _LOCK or is_temporary(path)

@@ -29,14 +29,15 @@ class TrainedRun:
     'Parcels and Delivery'
     """
 
-    def __init__(self, folder: Path, dev: Metrics) -> None:
+    def __init__(self, folder: Path, dev: Metrics, *, device: str | None = None) -> None:
         self.folder = folder
         self.dev = dev
+        self._device = device
 
     @cached_property
     def model(self) -> Model:
-        """The model, loaded when first used."""
-        return load(self.folder)
+        """The model, loaded when first used, on the device that it was trained on."""
+        return load(self.folder, device=self._device)
 
     def __repr__(self) -> str:
         lines = [f"TrainedRun in {self.folder}"]
@@ -96,7 +97,7 @@ def train(
     )
     if result is None:
         raise TercetError("`tercet.train` returns a run on the main process only.")
-    return TrainedRun(folder, result.dev)
+    return TrainedRun(folder, result.dev, device=device)
 
 
 def _read(recipe: Recipe | str | Path | Mapping[str, Any], overrides: Sequence[str]) -> Recipe:

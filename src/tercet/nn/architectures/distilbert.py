@@ -15,6 +15,7 @@ from tercet.nn.architectures.record import (
     Count,
     EncoderConfig,
     Epsilon,
+    Layers,
     Rate,
 )
 
@@ -26,7 +27,7 @@ class DistilbertConfig(EncoderConfig):
 
     pooler: bool = False
     width: Count = Field(alias="dim")
-    layers: Count = Field(alias="n_layers")
+    layers: Layers = Field(alias="n_layers")
     heads: Count = Field(alias="n_heads")
     feed_forward: Count = Field(alias="hidden_dim")
     norm_eps: Epsilon = 1e-12

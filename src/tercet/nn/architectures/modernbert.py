@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tercet.nn.architectures.record import (
+    MOST_LAYERS,
     Activation,
     Architecture,
     Count,
@@ -58,13 +59,13 @@ class ModernbertConfig(EncoderConfig):
     def _read_older_keys(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Older releases of `transformers` wrote a number of layers and two angles."""
         source = values.get("source", {})
-        every, layers = source.get("global_attn_every_n_layers", 3), values.get("layers")
+        every, layers = source.get("global_attn_every_n_layers", 3), values.get("layers", 0)
         filled = dict(values)
         is_known = isinstance(layers, int) and isinstance(every, int) and every > 0
-        if filled.get("layer_types") is None and is_known:
+        if filled.get("layer_types") is None and is_known and layers <= MOST_LAYERS:
             filled["layer_types"] = [
                 "sliding_attention" if number % every else "full_attention"
-                for number in range(int(layers or 0))
+                for number in range(layers)
             ]
         given = filled.get("rotations") or {}
         if isinstance(given, dict):

@@ -14,6 +14,11 @@ from tercet.specs.registry import Registry
 Activation = Literal["gelu", "gelu_new", "relu"]
 # A description completes the sentence "it should be ...".
 Count = Annotated[int, Field(gt=0, description="a whole number above 0")]
+MOST_LAYERS = 1000
+"""Far more than any encoder has; each takes time to make, before weights are looked at."""
+Layers = Annotated[
+    int, Field(gt=0, le=MOST_LAYERS, description=f"a whole number from 1 to {MOST_LAYERS:,}")
+]
 TokenId = Annotated[int, Field(ge=0, description="a token id")]
 Rate = Annotated[float, Field(ge=0, lt=1, description="a number from 0 and below 1")]
 Epsilon = Annotated[float, Field(ge=0, description="a number from 0")]
@@ -96,7 +101,7 @@ class EncoderConfig(BaseModel):
     width: Count = Field(alias="hidden_size")
     embedding_width: Count | None = None
     """Width of the word embeddings where it differs from the encoder's; else None."""
-    layers: Count = Field(alias="num_hidden_layers")
+    layers: Layers = Field(alias="num_hidden_layers")
     heads: Count = Field(alias="num_attention_heads")
     feed_forward: Count = Field(alias="intermediate_size")
     positions: Count = Field(512, alias="max_position_embeddings")
