@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from itertools import chain, product
 from pathlib import Path
@@ -23,6 +24,8 @@ from tercet.text import tokenizer as tokenizer_module
 from tercet.text.tokenizer import Tokenizer
 from tercet.text.tokens import Tokens
 
+WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CPU = torch.device("cpu")
 LENGTHS = [5, 1, 17, 40, 5, 3, 64, 33, 9]
 ODD = [
@@ -44,6 +47,7 @@ ODD = [
         "e\u0301",
     ),
 ]
+NAMES = "bert mpnet distilbert electra roberta camembert xlm-roberta modernbert deberta-v2".split()
 
 
 def ragged(lengths: list[int], *, vocabulary: int, types: int = 0) -> Tokens:
@@ -73,12 +77,31 @@ def reference(folder: Path) -> Any:
 
 
 def test_hidden_states_and_gradients_equal_those_of_transformers(family: Path) -> None:
-    encoder = load_encoder(family, dropout=0.0, attention_dropout=0.0).eval()
+    compare(family)
+
+
+@pytest.mark.skipif(not WHOLE, reason="TERCET_WHOLE=1 compares encoders of base size")
+@pytest.mark.parametrize("name", NAMES)
+def test_encoders_of_base_size_equal_those_of_transformers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from encoders import FAMILIES, make_folder, make_texts
+
+    assert set(NAMES) == set(FAMILIES)
+    make_folder(FAMILIES[name], make_texts(200), tmp_path)
+    print(f"{name}: hidden states, gradients at most {compare(tmp_path / 'plain')} apart")
+
+
+def compare(folder: Path) -> tuple[float, float]:
+    """The greatest differences of hidden states, and of gradients relative to their length."""
+    encoder = load_encoder(folder, dropout=0.0, attention_dropout=0.0).eval()
     config = encoder.config
     tokens = ragged(LENGTHS, vocabulary=config.vocabulary, types=config.token_types)
-    model = reference(family)
+    model = reference(folder)
     ours, theirs = encoder(DeviceTokens.from_host(tokens, CPU)), their_hidden(model, tokens)
-    assert (ours - theirs).abs().max() <= 2e-5
+    apart = float((ours - theirs).detach().abs().max())
+    assert apart <= 2e-5
     weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(0))
     (ours * weights).mean().backward()
     (theirs * weights).mean().backward()
@@ -90,8 +113,12 @@ def test_hidden_states_and_gradients_equal_those_of_transformers(family: Path) -
     assert gradients.keys() == expected.keys()
     # Keys' biases have no effect: their gradients are nothing but rounding.
     floor = 1e-3 * max(gradient.norm() for gradient in expected.values())
-    for name, gradient in expected.items():
-        assert (gradients[name] - gradient).norm() <= 1e-4 * max(gradient.norm(), floor), name
+    relative = {
+        name: float((gradients[name] - gradient).norm() / max(gradient.norm(), floor))
+        for name, gradient in expected.items()
+    }
+    assert max(relative.values()) <= 1e-4, max(relative, key=lambda name: relative[name])
+    return apart, max(relative.values())
 
 
 def test_padded_blocks_as_on_a_gpu_give_the_same(family: Path) -> None:
@@ -162,7 +189,7 @@ def test_tokens_equal_those_of_transformers(
     ours, theirs = Tokenizer.load(new_family), AutoTokenizer.from_pretrained(new_family)
     ours.save(tmp_path)
     again = AutoTokenizer.from_pretrained(tmp_path)
-    every = texts(600, sample_data)
+    every = texts(10_000 if WHOLE else 600, sample_data)
     pairs = list(zip(every, reversed(every), strict=True))
     # In parts: `transformers` keeps all that it cuts off, which takes gigabytes.
     for start, longest in product(range(0, len(every), 200), (9, 64)):
