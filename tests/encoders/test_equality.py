@@ -47,7 +47,8 @@ ODD = [
         "e\u0301",
     ),
 ]
-NAMES = "bert mpnet distilbert electra roberta camembert xlm-roberta modernbert deberta-v2".split()
+NAMES = ["bert", "mpnet", "distilbert", "electra", "roberta", "camembert", "xlm-roberta"]
+NAMES += ["modernbert", "deberta-v2"]
 
 
 def ragged(lengths: list[int], *, vocabulary: int, types: int = 0) -> Tokens:
