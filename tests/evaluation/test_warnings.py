@@ -36,7 +36,7 @@ def test_a_good_model_has_none(classified, answers) -> None:
 def test_constant_classes(classified) -> None:
     labels = np.arange(120) % 3
     (sentence,) = warned(classified(labels, np.ones(120, int)))
-    assert sentence.startswith("team: all 120 rows are predicted to be bug; try")
+    assert sentence.startswith("team: all 120 rows are predicted to be bug; change the recipe")
 
 
 def test_one_class_in_dev_is_not_the_models_fault(classified) -> None:
