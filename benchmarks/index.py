@@ -408,6 +408,14 @@ def table(folder: Path, model: str) -> None:
             values |= {
                 f"{name} {word}": f"{entry[key]:,}" for word, key in shown.items() if key in entry
             }
+            again = [
+                f"{other['p50_ms']}"
+                for other in measured
+                if other["step"] == "search"
+                and "first_p50_ms" in other
+                and all(other[key] == entry[key] for key in ("rows", "width", "library", "how"))
+            ]
+            values |= {f"{name} runs": ", ".join(again)} if again else {}
     record(
         "index",
         columns=list(columns.values()),
