@@ -12,9 +12,9 @@ The corpus is every distinct sentence of Quora, STS, SST and NLI files up to 300
 up with rule-based variants (typing errors, negation, numbers) and shuffled; the last thousand are
 the queries. LIBRARY is tercet, tercet-0.1 (the ANN index that version 0.1 built), ivf or hnsw (of
 FAISS). With WIDTH, vectors are cut to that many numbers and brought to length 1 again. A library
-builds from vectors in a file, and searches in another process, one query after the other; Tercet
-answers with ids and texts. Search Tercet's index first: the FAISS setting is increased until its
-recall is at least that.
+builds from vectors in a file, and searches in another process, one query after the other, all of
+them at least twice; Tercet answers with ids and texts. Search Tercet's index first: the FAISS
+setting is increased until its recall is at least that.
 """
 
 from __future__ import annotations
@@ -285,20 +285,25 @@ def search(folder: Path, model: str, library: str, rows: str, width: str | None 
 
 
 def search_tercet(target: Path, queries: Floats, truth: Floats) -> dict[str, Any]:
-    """Recall and latency of an opened index."""
+    """Recall and latency of an opened index: of all queries again, when what they read is in memory
+    as with FAISS, and the median of the first time."""
     index = Index.open(target)
     index.nearest(queries[:1], top=TOP)
-    times, correct = [], 0
-    for query, least in zip(queries, truth, strict=True):
-        begin = time.perf_counter()
-        hits = index.nearest(query[None], top=TOP)[0]
-        times.append(time.perf_counter() - begin)
-        correct += min(sum(hit.score >= least - 1e-5 for hit in hits), TOP)
+    passes = []
+    for _ in range(2):
+        times, correct = [], 0
+        for query, least in zip(queries, truth, strict=True):
+            begin = time.perf_counter()
+            hits = index.nearest(query[None], top=TOP)[0]
+            times.append(time.perf_counter() - begin)
+            correct += min(sum(hit.score >= least - 1e-5 for hit in hits), TOP)
+        passes.append(times)
     setting = index.setting
     how = "exact, in memory"
     if setting is not None:
         how = f"{setting.kind}, {setting.nprobes} of {setting.parts} parts, refine {setting.refine}"
-    return measurement(how, times, correct)
+    first = round(1000 * float(np.median(passes[0])), 2)
+    return measurement(how, passes[1], correct) | {"first_p50_ms": first}
 
 
 def search_faiss(case: Case, kind: str, queries: Floats, truth: Floats) -> dict[str, Any]:
@@ -396,8 +401,21 @@ def table(folder: Path, model: str) -> None:
     for entry in in_order:
         if entry["rows"] == ROWS:
             name = entry["library"] + ("" if entry["width"] == full else f" {entry['width']}")
-            shown = {"recall": "recall", "p50": "p50_ms", "memory": "rss_mb", "disk": "disk_mb"}
-            values |= {f"{name} {word}": f"{entry[key]:,}" for word, key in shown.items()}
+            shown = {
+                "recall": "recall", "p50": "p50_ms", "first": "first_p50_ms", "memory": "rss_mb",
+                "disk": "disk_mb",
+            }  # fmt: skip
+            values |= {
+                f"{name} {word}": f"{entry[key]:,}" for word, key in shown.items() if key in entry
+            }
+            again = [
+                f"{other['p50_ms']}"
+                for other in measured
+                if other["step"] == "search"
+                and "first_p50_ms" in other
+                and all(other[key] == entry[key] for key in ("rows", "width", "library", "how"))
+            ]
+            values |= {f"{name} runs": ", ".join(again)} if again else {}
     record(
         "index",
         columns=list(columns.values()),

@@ -100,7 +100,8 @@ def nearest(
         options |= {"minimum_nprobes": setting.nprobes, "refine_factor": setting.refine}
     bounded = options
     if setting is not None and setting.kind == ROTATED and where is None and top <= TOP:
-        # Without a bound Lance reads on where it sees fit, which takes nearly twice the time.
+        # Without a bound Lance reads on where it sees fit, more for some numbers of rows than for
+        # others, so that recall measured on the sample promises too much.
         bounded = options | {"maximum_nprobes": setting.nprobes}
     tables = []
     for query in queries:
