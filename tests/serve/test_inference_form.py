@@ -17,6 +17,9 @@ def test_embed_equals_the_model(server: Any, model: Model) -> None:
     result = server.post("/embed", {"inputs": TEXTS}).json()
     assert np.abs(np.array(result) - model.embed(TEXTS)).max() < 1e-6
     alone = server.post("/embed", {"inputs": TEXTS[0]}).json()
+    if model.engine.machine()["device"] == "cpu":
+        assert alone == result[:1]
+    # A GPU chooses its kernels by the size of a batch.
     assert np.abs(np.array(alone) - np.array(result[:1])).max() < 1e-6
 
 
