@@ -96,6 +96,15 @@ def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
     assert "exit code 2" in done.stderr
 
 
+def test_a_server_may_remove_its_file_while_its_page_ends(tmp_path: Path) -> None:
+    """A link to nothing is what a listing still has and reading no longer finds."""
+    page = tmp_path / "page.md"
+    page.write_text("```sh\nln -s removed server.pid; echo ended\n```\n", "utf-8")
+    done = run_page(page, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ended" in done.stdout
+
+
 def test_figures_of_explanations_are_measured() -> None:
     """A figure with three decimals is on a page of results/, or is what an example shows."""
     results = "".join(path.read_text("utf-8") for path in ROOT.glob("results/**/*.md"))

@@ -320,9 +320,12 @@ def _run_page_into(descriptor: int, page: Path, quick: bool) -> None:
 
 
 def end_servers() -> None:
-    """Ends what `COMMAND & echo $! > NAME.pid` of the page started and did not end itself."""
+    """Ends what `COMMAND & echo $! > NAME.pid` of the page started and did not end itself.
+
+    A server that the page did end may be about to remove its file, as nginx does.
+    """
     for file in Path().glob("*.pid"):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             os.kill(int(file.read_text()), signal.SIGTERM)
 
 
