@@ -15,11 +15,12 @@ def test_a_phase_overwrites_its_line_and_leaves_its_last_state(
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_UPDATES", 0.0)
     with progress.PlainText().phase("embedding", total=3) as report:
-        report(1, note="7 rows/s")
+        report(1)
+        report(2, note="7 rows/s")
         report(3)
     result = capsys.readouterr()
     assert result.out == ""
-    assert "\rembedding: 1 of 3, 0:00:00 left, 7 rows/s" in result.err
+    assert "\rembedding: 2 of 3, 0:00:00 left, 7 rows/s" in result.err
     assert result.err.endswith("\rembedding: 3 of 3\n")
 
 
@@ -43,10 +44,21 @@ def test_a_sentence_replaces_the_line_of_progress(
     assert lines[-2].strip() == ""
 
 
-def test_time_left_is_what_the_rate_so_far_gives() -> None:
-    assert progress.time_left(done=25, total=100, seconds=20.0) == "0:01:00 left"
-    assert progress.time_left(done=0, total=100, seconds=20.0) == ""
-    assert progress.time_left(done=5, total=None, seconds=20.0) == ""
+def test_time_left_is_what_the_rate_since_the_first_item_gives() -> None:
+    pace = progress.Pace()
+    assert pace.time_left(done=0, total=100, now=1000.0) == ""
+    assert pace.time_left(done=1, total=100, now=1100.0) == ""  # 100 s to prepare
+    assert pace.time_left(done=26, total=101, now=1120.0) == "0:01:00 left"
+    assert pace.time_left(done=51, total=None, now=1140.0) == ""
+    assert pace.time_left(done=101, total=101, now=1200.0) == ""
+
+
+def test_time_left_of_other_work_is_at_its_own_rate() -> None:
+    pace = progress.Pace()
+    pace.time_left(done=1, total=100, now=0.0)
+    pace.time_left(done=90, total=100, now=1.0)
+    assert pace.time_left(done=1, total=10, now=100.0) == ""
+    assert pace.time_left(done=2, total=10, now=106.0) == "0:00:48 left"
 
 
 def test_progress_is_shown_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,11 +39,26 @@ def is_watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def time_left(*, done: int, total: int | None, seconds: float) -> str:
-    """How long the rest takes at the rate so far; empty where that is not known."""
-    if not total or not 0 < done < total:
-        return ""
-    return f"{timedelta(seconds=round(seconds * (total - done) / done))} left"
+class Pace:
+    """How long the rest of some work takes, at its rate since the first report of something done.
+
+    What comes before that, such as reading texts or compiling, happens once and would count for
+    every item.
+    """
+
+    def __init__(self) -> None:
+        self._first = self._last = 0
+        self._start = 0.0
+
+    def time_left(self, *, done: int, total: int | None, now: float) -> str:
+        """`now` in seconds; empty where it is not known."""
+        if self._first == 0 or done < self._last:  # nothing was done before, or other work begins
+            self._first, self._start = done, now
+        self._last = done
+        if not total or not self._first < done < total:
+            return ""
+        rate = (done - self._first) / max(now - self._start, 1e-9)
+        return f"{timedelta(seconds=round((total - done) / rate))} left"
 
 
 class PlainText:
@@ -62,14 +77,14 @@ class PlainText:
     @contextmanager
     def phase(self, what: str, *, total: int | None = None) -> Iterator[Progress]:
         """The progress of one phase of the work; its last state stays on screen."""
-        expected, start, last, line = total, time.monotonic(), 0.0, ""
+        expected, last, line, pace = total, 0.0, "", Pace()
 
         def move(done: int, total: int | None = None, *, note: str = "") -> None:
             nonlocal last, line
             now = time.monotonic()
             known = total or expected
             parts = [f"{done:,} of {known:,}" if known else f"{done:,}"]
-            parts += [time_left(done=done, total=known, seconds=now - start), note]
+            parts += [pace.time_left(done=done, total=known, now=now), note]
             line = f"{what}: {', '.join(part for part in parts if part)}"
             if now - last >= SECONDS_BETWEEN_UPDATES:
                 last = now

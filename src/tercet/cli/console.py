@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tercet.errors import printable
-from tercet.progress import Progress, time_left
+from tercet.progress import Pace, Progress
 
 RESULTS = Console(highlight=False, markup=False)
 MESSAGES = Console(stderr=True, highlight=False, markup=False)
@@ -74,17 +74,18 @@ class _Lines:
         self.total = total
         self.start = self.last = time.monotonic()
         self.done = 0
-        self.note = ""
+        self.left = self.note = ""
+        self.pace = Pace()
         self.pending = False
 
     def __call__(self, done: int, total: int | None = None, *, note: str = "") -> None:
-        if done < self.done:  # other work has started: the time so far predicts nothing
-            self.start = time.monotonic()
+        now = time.monotonic()
         self.done, self.total, self.note = done, total or self.total, note
+        self.left = self.pace.time_left(done=done, total=self.total, now=now)
         self.pending = True
         # Work that takes long is followed less closely.
         pause = max(SECONDS_BETWEEN_LINES, (self.last - self.start) / 5)
-        if time.monotonic() - self.last >= pause:
+        if now - self.last >= pause:
             self._print()
 
     def finish(self) -> None:
@@ -95,6 +96,5 @@ class _Lines:
         self.last = time.monotonic()
         self.pending = False
         parts = [f"{self.done} of {self.total}" if self.total else str(self.done)]
-        parts += [time_left(done=self.done, total=self.total, seconds=self.last - self.start)]
-        parts += [self.note]
+        parts += [self.left, self.note]
         print_message(f"{self.what}: {', '.join(part for part in parts if part)}")
