@@ -426,6 +426,26 @@ def test_a_task_like_another_trains_its_heads(
         model.predict("made", [("a", "b")])
 
 
+def test_a_task_like_another_with_a_mode_of_its_own_trains_only_that_head(
+    train: Callable[..., Path],
+) -> None:
+    more = {"data": PARAPHRASE["data"], "like": "paraphrase", "cross": PARAPHRASE["cross"]}
+    tasks = {"paraphrase": PARAPHRASE, "more": more}
+    stages = [{"steps": 2, "batch": 6, "tasks": ["more"], "freeze": ["encoder"]}]
+    run = train(tasks, stages=stages)
+    fresh = train(tasks, out="fresh", stages=[{**stages[0], "optimiser": {"lr": 1e-30}}])
+    before, after = (tercet.load(each, device="cpu").network.head_state() for each in (fresh, run))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert changed == {name for name in before if name.startswith("paraphrase.cross.")}
+    # What is written down says the same when it is read again.
+    known = Recipe.load(run / "recipe.toml").tasks
+    assert (list(known["more"].modes), list(known["paraphrase"].modes)) == (
+        ["cross"],
+        ["cross", "bi"],
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

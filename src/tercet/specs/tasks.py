@@ -27,7 +27,8 @@ class TaskSpec(Spec):
     "text", label = "team" }`."""
     like: str | None = None
     """Another task, whose heads this one trains on further data; labels, range and modes default to
-    that task's, and it is scored on dev through that task. Example: `"paraphrase"`."""
+    that task's, and it is scored on dev through that task. With a mode of its own it trains only
+    that one. Example: `"paraphrase"`."""
     teacher: TeacherSpec | None = None
     """A trained model whose outputs this task learns from, in addition to labels or instead.
     Example: `{ folder = "runs/teacher", weight = 0.7 }`."""

@@ -54,7 +54,10 @@ class Backward:
         heads: dict[str, list[nn.Parameter]] = {task: [] for task in tasks}
         for network in networks:
             for task in filter(network.tasks.__contains__, tasks):
-                heads[task] += network.heads_of(task).parameters()
+                modes = network.tasks[task].modes
+                for mode, head in network.heads_of(task).items():
+                    # A task like another may train only one of its heads.
+                    heads[task] += head.parameters() if mode in modes else ()
                 if (side := network.side_of(task)) is not None:
                     heads[task] += network.sides[side].parameters()
                 for name in sorted(network.shared_by(task)):
