@@ -263,6 +263,24 @@ def test_workers_hold_the_weights_once_and_one_that_dies_is_replaced(
     assert server.end() == 0
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_servers_of_an_onnx_folder_end_with_code_0(
+    start: Start, environment: dict[str, str], folder: Path, tmp_path: Path, workers: int
+) -> None:
+    """ONNX Runtime starts a thread when it is imported, before workers are forked."""
+    pytest.importorskip("onnxruntime")
+    fast = tmp_path / "fast"
+    command = ["export", str(folder), "--format", "onnx", "--out", str(fast)]
+    subprocess.run([sys.executable, "-m", "tercet", *command], env=environment, check=True)
+    server = start("--workers", workers, folder=fast)
+    for _ in range(workers - 1):
+        server.wait_for("ready")
+    assert server.post("/sentiment", {"texts": [TEXT]}).status_code == 200
+    server.read_on()
+    assert server.end() == 0
+    assert all(line.startswith("{") for line in server.lines), server.lines
+
+
 def test_workers_end_with_a_parent_that_is_killed(start: Start, tmp_path: Path) -> None:
     server = start("--workers", 2, TMPDIR=str(tmp_path))
     server.wait_for("ready")

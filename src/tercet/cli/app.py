@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -128,6 +128,7 @@ class StderrHandler(logging.Handler):
 def main() -> None:
     """Run the command line; an error is one sentence on stderr and exit code 2."""
     spin_briefly()
+    process = os.getpid()
     try:
         with needing_torch():
             # Without standalone mode, an early exit returns its code, and errors are raised.
@@ -155,7 +156,18 @@ def main() -> None:
         code = _fail(f"a text holds {text}, which is not valid Unicode.")
     except MemoryError:
         code = _fail("there is not enough memory for this; ask for less at a time.")
-    sys.exit(code if isinstance(code, int) else 0)
+    code = code if isinstance(code, int) else 0
+    if os.getpid() != process:
+        _end_fork(code)
+    sys.exit(code)
+
+
+def _end_fork(code: int) -> NoReturn:
+    """End a worker of `serve`: libraries would wait for threads that only its parent has (ONNX
+    Runtime ends the process with SIGABRT)."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _fail(sentence: str) -> int:
