@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,38 +23,34 @@ PAGES += sorted(ROOT.glob("docs/tutorials/*.md"))
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-def environment(cache: Path) -> dict[str, str]:
-    return {**os.environ, "TERCET_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
-
-
-def run_page(page: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools/run_page.py"), str(page)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(cache))
+Run = Callable[[Path], tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def runner(cache: Path) -> Iterator[subprocess.Popen[str]]:
-    """Runs pages in processes of their own, which share the time to import torch."""
+def run_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a page in a process of its own; all share the time to import torch. Gives its exit code
+    and what it showed."""
     command = [sys.executable, str(ROOT / "tools/run_page.py"), "--stdin"]
+    own = {"TERCET_CACHE": str(tmp_path_factory.mktemp("cache")), "PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(
         command if WHOLE else [*command, "--quick"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(cache),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | own,
     ) as process:  # fmt: skip
-        yield process
+
+        def run(page: Path) -> tuple[int, str]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(page, file=process.stdin, flush=True)
+            done = json.loads(process.stdout.readline())
+            return done["code"], done["shown"]
+
+        yield run
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_run(page: Path, runner: subprocess.Popen[str]) -> None:
-    assert runner.stdin is not None
-    assert runner.stdout is not None
-    print(page, file=runner.stdin, flush=True)
-    done = json.loads(runner.stdout.readline())
-    assert done["code"] == 0, done["shown"]
+def test_the_examples_run(page: Path, run_page: Run) -> None:
+    code, shown = run_page(page)
+    assert code == 0, shown
 
 
 def test_the_first_page_has_the_examples_of_the_readme() -> None:
@@ -79,30 +75,30 @@ def test_the_first_page_has_the_examples_of_the_readme() -> None:
     ],
 )
 def test_what_an_example_shows_is_compared(
-    tmp_path: Path, example: str, shown: str, complaint: str
+    tmp_path: Path, run_page: Run, example: str, shown: str, complaint: str
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"```python\n{example}\n```\n\n```text\n{shown}\n```\n", "utf-8")
-    done = run_page(page, tmp_path)
-    assert (done.returncode == 0) == (complaint == "")
-    assert complaint in done.stderr
+    code, found = run_page(page)
+    assert (code == 0) == (complaint == "")
+    assert complaint in found
 
 
-def test_a_command_that_fails_fails_its_page(tmp_path: Path) -> None:
+def test_a_command_that_fails_fails_its_page(tmp_path: Path, run_page: Run) -> None:
     page = tmp_path / "page.md"
     page.write_text("```sh\ntercet predict nothing --text x\n```\n", "utf-8")
-    done = run_page(page, tmp_path)
-    assert done.returncode == 1
-    assert "exit code 2" in done.stderr
+    code, shown = run_page(page)
+    assert code == 1
+    assert "exit code 2" in shown
 
 
-def test_a_server_may_remove_its_file_while_its_page_ends(tmp_path: Path) -> None:
+def test_a_server_may_remove_its_file_while_its_page_ends(tmp_path: Path, run_page: Run) -> None:
     """A link to nothing is what a listing still has and reading no longer finds."""
     page = tmp_path / "page.md"
     page.write_text("```sh\nln -s removed server.pid; echo ended\n```\n", "utf-8")
-    done = run_page(page, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "ended" in done.stdout
+    code, shown = run_page(page)
+    assert code == 0, shown
+    assert "ended" in shown
 
 
 def test_figures_of_explanations_are_measured() -> None:

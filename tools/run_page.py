@@ -54,7 +54,7 @@ SHORTER = [
     ),
     (re.compile(r"(tercet reproduce \S+) \w+/\S+"), r"\1"),
     (re.compile(r"--minutes \d+"), "--minutes 0.1"),
-    (re.compile(r"\bminutes=\d+"), "minutes=0.1"),
+    (re.compile(r"\bminutes=\d+"), "minutes=0.05"),
     (re.compile(r"(?m)^(tercet fit (?!.*--minutes).*)$"), r"\1 --minutes 0.1"),
 ]
 BLOCK = re.compile(
