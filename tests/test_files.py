@@ -20,6 +20,7 @@ from filelock import FileLock
 from tercet.errors import TercetError
 from tercet.files import (
     cache_folder,
+    exclusive,
     is_temporary,
     read_json,
     read_json_object,
@@ -352,3 +353,35 @@ def test_a_document_stays_valid_while_it_is_replaced(tmp_path: Path) -> None:
         write_json(path, {"number": number})
         assert json.loads(path.read_text("utf-8")) == {"number": number}
     assert names(tmp_path) == ["a.json"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nobody waits on Windows")
+def test_a_lock_is_taken_though_its_folder_is_removed_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mkdir` finds the folder of another process, which is gone when it looks at it again."""
+    make, tries = Path.mkdir, 0
+
+    def removed_at_first(self: Path, *arguments: Any, **options: Any) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise FileExistsError(errno.EEXIST, "File exists", str(self))
+        make(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", removed_at_first)
+    with exclusive(tmp_path / "work" / ".lock"):
+        assert names(tmp_path / "work") == [".lock"]
+    assert tries == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nobody waits on Windows")
+@pytest.mark.parametrize("kind", ["file", "link to nothing"])
+def test_a_lock_in_what_is_not_a_folder_is_an_error(tmp_path: Path, kind: str) -> None:
+    taken = tmp_path / "work"
+    if kind == "file":
+        taken.write_text("mine", "utf-8")
+    else:
+        taken.symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileExistsError), exclusive(taken / ".lock"):
+        pass

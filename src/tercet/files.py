@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -87,10 +88,14 @@ def _lock(path: Path) -> int | None:
     except ImportError:  # Windows
         return None
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # another process has just removed the empty folder
+            continue
+        except FileExistsError:  # the same, just after `mkdir` had found it
+            if _is_other_than_a_folder(path.parent):
+                raise
             continue
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -102,6 +107,15 @@ def _lock(path: Path) -> int | None:
                 return handle
         # Its owner has removed the file while this process waited for it.
         os.close(handle)
+
+
+def _is_other_than_a_folder(path: Path) -> bool:
+    """Whether a file has this name, or a link that leads to no folder; false if nothing has it."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISDIR(mode) and not path.is_dir()
 
 
 def is_temporary(path: Path) -> bool:
