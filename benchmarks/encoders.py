@@ -3,9 +3,9 @@
     python benchmarks/encoders.py [FAMILY...] [--device cpu|cuda] [--out results/encoders.json]
     python benchmarks/encoders.py [FAMILY...] --folders DIR --make    only makes the encoders
 
-Makes its own encoders with random weights (12 layers, 768 wide, the vocabulary size of the
-published base model), tokenizers and texts, so that it needs no network and no data. Texts have as
-many words as Quora's questions. Both libraries read the same folder, the same texts and, on a CPU,
+Makes its own encoders with random weights (the layers, width and vocabulary size of the published
+base model), tokenizers and texts, so that it needs no network and no data. Texts have as many words
+as Quora's questions. Both libraries read the same folder, the same texts and, on a CPU,
 use the same threads; their runs alternate, and medians are compared. On a CPU both compute in fp32,
 and the peer has its default batches of 32. On a GPU ours computes in bf16, and the peer has its
 best of fp16 and bf16 with batches of 128 and 512 (fp32 and its default of 32 are far slower). Each
@@ -72,7 +72,7 @@ class Family:
 FAMILIES = {
     "bert": Family("BertConfig", {}, "wordpiece", SQUARE),
     "mpnet": Family("MPNetConfig", {"vocab_size": 30_527}, "wordpiece", ANGLED),
-    "distilbert": Family("DistilBertConfig", {"n_layers": 12}, "wordpiece", SQUARE),
+    "distilbert": Family("DistilBertConfig", {}, "wordpiece", SQUARE),
     "electra": Family(
         "ElectraConfig",
         {
@@ -105,7 +105,6 @@ FAMILIES = {
     "modernbert": Family(
         "ModernBertConfig",
         {
-            "num_hidden_layers": 12,
             "pad_token_id": 0,
             "bos_token_id": 2,
             "cls_token_id": 2,
@@ -320,6 +319,12 @@ def token_count(folder: Path, texts: list[str]) -> float:
     return float(model.tokenizer.encode(texts, max_tokens=512).lengths.mean())
 
 
+def layer_count(folder: Path) -> int:
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(folder).num_hidden_layers)
+
+
 def machine(device: str) -> dict[str, Any]:
     import torch
 
@@ -372,6 +377,7 @@ def main() -> None:
     for name, folder in folders:
         result = measure(folder, used, device)
         result["tokens_per_text"] = token_count(folder, used)
+        result["layers"] = layer_count(folder)
         store(arguments.out, device, name, result)
         print(
             f"| {name} | {result['tokens_per_text']:.1f} | {result['ours']:.0f} | "

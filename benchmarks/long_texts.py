@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from encoders import FAMILIES, SEED, Family, commit, machine, make_folder, make_texts  # beside this
+from encoders import FAMILIES, SEED, commit, machine, make_folder, make_texts  # beside this
 from tercet.model import Model, load
 from tercet.specs import Long
 
@@ -121,14 +121,6 @@ def measured(model: Model, right: NDArray[np.bool_], began: float) -> dict[str, 
     }
 
 
-def modernbert(folder: Path) -> None:
-    """ModernBERT-base: 22 layers, every third with global attention, 8,192 positions."""
-    base = FAMILIES["modernbert"]
-    settings = {**base.settings, "num_hidden_layers": 22}
-    family = Family(base.config, settings, base.pieces, base.special)
-    make_folder(family, make_texts(2_000), folder)
-
-
 def take_memory() -> None:
     """In a process of its own: print bytes and seconds for a text of so many tokens."""
     _, _, folder, tokens = sys.argv
@@ -155,7 +147,7 @@ def status(key: str) -> int:
 
 def memory(lengths: list[int]) -> Any:
     with tempfile.TemporaryDirectory() as place:
-        modernbert(Path(place))
+        make_folder(FAMILIES["modernbert"], make_texts(2_000), Path(place))
         folder = str(Path(place) / "sentence")
         for tokens in lengths:
             here = str(Path(__file__).parent)

@@ -93,7 +93,7 @@ def encoders_parts(document: Document) -> dict[str, str]:
         first = next(iter(families.values()))
         where = first["machine"].get("gpu") or first["machine"]["processor"]
         how = "ours in bf16" if device == "cuda" else "both in fp32"
-        columns = ["architecture", "tokens per text", "Tercet, sentences/s"]
+        columns = ["architecture", "layers", "tokens per text", "Tercet, sentences/s"]
         columns += ["sentence-transformers", "ratio", "its setting", "lowest cosine"]
         cells = [_family(name, each) for name, each in families.items()]
         versions = ", ".join(f"{part} {number}" for part, number in first["versions"].items())
@@ -106,4 +106,5 @@ def encoders_parts(document: Document) -> dict[str, str]:
 def _family(name: str, found: Document) -> list[str]:
     rates = [f"{found[side]:,.0f}" for side in ("ours", "peer")]
     ratio, cosine = f"{found['ratio']:.2f}", f"{found['lowest_cosine']:.5f}"
-    return [name, f"{found['tokens_per_text']:.1f}", *rates, ratio, found["peer_setting"], cosine]
+    shape = [str(found["layers"]), f"{found['tokens_per_text']:.1f}"]
+    return [name, *shape, *rates, ratio, found["peer_setting"], cosine]
