@@ -97,3 +97,21 @@ def test_what_does_not_fit_is_named(tiny_encoder: Path, data: Path) -> None:
     recipe = Recipe.from_tree(tree(tiny_encoder, task(among=9)), where="mine")
     with pytest.raises(TercetError, match=r"`data\.negatives\.among` is 9, but there are only 6"):
         train_recipe(recipe, data=data, out=data / "run", device="cpu", listener=Silent())
+
+
+def test_a_cut_encoder_finds_near_pairs_by_all_of_its_layers(
+    tiny_encoder: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers: list[int] = []
+
+    def noted(*arguments: Any, engine: Engine, **keys: Any) -> Any:
+        layers.append(engine.network.encoder.config.layers)
+        return make_negatives(*arguments, engine=engine, **keys)
+
+    monkeypatch.setattr("tercet.training.training_rows.make_negatives", noted)
+    recipe = tree(tiny_encoder, task(per_pair=1, among=2))
+    recipe["encoder"]["layers"] = 1
+    checked = Recipe.from_tree(recipe, where="mine")
+    train_recipe(checked, data=data, out=data / "run", device="cpu", listener=Silent())
+    assert layers == [2]
+    assert tercet.load(data / "run").network.encoder.config.layers == 1

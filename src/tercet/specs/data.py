@@ -87,8 +87,8 @@ class PairsSpec(Spec):
     random: Annotated[int, Field(ge=0)] = 0
     """Number of pairs of two random sentences. Example: `10000`."""
     nearest: Annotated[int, Field(ge=0)] = 0
-    """Number of pairs of a sentence and one of its nearest, by the encoder before training.
-    Example: `20000`."""
+    """Number of pairs of a sentence and one of its nearest, by the encoder before training, all of
+    its layers. Example: `20000`."""
     among: Count = 10
     """How many nearest sentences the second one is drawn from. Example: `5`."""
     seed: Annotated[int, Field(ge=0)] = 11711
@@ -103,8 +103,8 @@ class PairsSpec(Spec):
 
 class NegativesSpec(Spec):
     """Pairs for learning to rank: the first text of a pair of class 1 with one of the second texts
-    nearest to it, by the encoder before training, that no known duplicates connect with it. They
-    have class 0."""
+    nearest to it, by the encoder before training with all of its layers, that no known duplicates
+    connect with it. They have class 0."""
 
     per_pair: Count = 2
     """How many are added for each training pair of class 1. Example: `3`."""

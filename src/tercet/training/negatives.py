@@ -32,7 +32,7 @@ def make_negatives(
 ) -> tuple[Rows, Rows]:
     """Rows of the first text and of the second text of every pair, int64 [m] each.
 
-    `engine` has the untrained encoder. They are cached on disk, by content.
+    `engine` has the encoder as published. They are cached on disk, by content.
     """
 
     def make() -> Stored:

@@ -29,8 +29,8 @@ def make_pairs(
 ) -> tuple[Rows, Rows]:
     """Rows of the first and of the second sentence of every pair, int64 [m] each.
 
-    No pair joins a sentence with itself or with its copy. `engine` has the untrained encoder. Near
-    pairs are cached on disk, by content.
+    No pair joins a sentence with itself or with its copy. `engine` has the encoder as published.
+    Near pairs are cached on disk, by content.
     """
     rows, _ = texts.distinct()
     if len(rows) < 2:

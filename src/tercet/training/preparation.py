@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -107,7 +108,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     read = read_once(recipe.tasks, data)
     load = partial(_load_tables, recipe, data=data, read=read, listener=listener)
     with world.all_or_none():
-        network, tokenizer, finished, name = _build(recipe)
+        network, tokenizer, finished, name, published = _build(recipe)
         network.to(world.device)
         start_ahead(recipe, network, world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
@@ -128,7 +129,9 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
             for split, read_tables in (("train", tables), ("dev", dev)):
                 digests |= {f"{task} {split}": t.digest() for task, t in read_tables.items()}
     bf16 = world.device.type == "cuda"
-    engine = Engine(network, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
+    # Vectors of an encoder that is cut to its first layers say little about what is near.
+    whole = Network(published, pooling=network.pooling, tasks={}).to(world.device)
+    engine = Engine(whole, tokenizer.template, recipe.encoder.max_tokens, bf16=bf16)
     rows = TrainingRows(recipe, read=read, engine=engine, listener=listener, data=data)
     targets: dict[str, Targets] = {}
     # The other processes find in the cache what the main process has made.
@@ -159,16 +162,28 @@ def _identify(recipe: Recipe, encoder: Encoder) -> str:
     return f"{recipe.encoder.name} {identity}"
 
 
-def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
-    """The network and its tokenizer, the model that the recipe's tasks are added to, and the name
-    and fingerprint of the encoder."""
+class _Built(NamedTuple):
+    """finished: the model that the recipe's tasks are added to
+    name: the name and fingerprint of the encoder
+    published: the encoder before it was cut to its first layers; both share these
+    """
+
+    network: Network
+    tokenizer: Tokenizer
+    finished: Finished | None
+    name: str
+    published: Encoder
+
+
+def _build(recipe: Recipe) -> _Built:
     if recipe.onto is not None:
         network, tokenizer, finished = build_onto(recipe)
-        return network, tokenizer, finished, _identify(recipe, network.encoder)
+        name = _identify(recipe, network.encoder)
+        return _Built(network, tokenizer, finished, name, network.encoder)
     spec = recipe.encoder
     folder, _ = find_folder(spec.name)
     encoder = load_encoder(folder, dropout=spec.dropout, attention_dropout=spec.attention_dropout)
-    name = _identify(recipe, encoder)
+    name, published = _identify(recipe, encoder), encoder
     if spec.layers is not None:
         encoder = _first_layers(encoder, spec.layers, name=spec.name)
         name = f"{name}, first {spec.layers} layers"
@@ -196,7 +211,7 @@ def _build(recipe: Recipe) -> tuple[Network, Tokenizer, Finished | None, str]:
     torch.manual_seed(recipe.seed)
     depths = tasks_by_depth(spec.depths, recipe.tasks, full=encoder.config.layers)
     network = Network(encoder, pooling=spec.pooling, tasks=recipe.tasks, depths=depths)
-    return network, tokenizer, None, name
+    return _Built(network, tokenizer, None, name, published)
 
 
 def _first_layers(encoder: Encoder, count: int, *, name: str) -> Encoder:

@@ -45,7 +45,7 @@ class TrainingRows:
         listener: Listener,
         data: Path,
     ) -> None:
-        """`read` gives the texts of a task's split; `engine` has the untrained network.
+        """`read` gives the texts of a task's split; `engine` has the encoder as published.
 
         data: the folder with the sets that must stay unseen
         """
