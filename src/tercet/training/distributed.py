@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -31,6 +32,10 @@ class World:
         chosen = _device(device, local)
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size > 1 and not dist.is_initialized():
+            # Default arguments of this module are the group at the time of its import. Imported by
+            # an optimiser later, it would keep the group alive after `leave`, and the group's
+            # threads abort a process if they free a tensor while Python ends.
+            import_module("torch.distributed.nn.functional")
             dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
         return cls(rank=int(os.environ.get("RANK", "0")), size=size, device=chosen)
 
