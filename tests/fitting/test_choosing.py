@@ -20,7 +20,7 @@ def judged(wrong: list[int], rows: int) -> Judged:
     predicted = labels.copy()
     predicted[wrong] = 1 - predicted[wrong]
     outputs = np.where(predicted[:, None] == np.arange(2), 2.0, -2.0).astype(np.float32)
-    return Judged({"task": TASK}, {"task": outputs}, {"task": labels}, batch_seconds=1.0)
+    return Judged({"task": TASK}, {"task": outputs}, {"task": labels})
 
 
 def compared(*, tuned: int, linear: int, rows: int) -> Comparison:

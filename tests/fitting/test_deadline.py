@@ -17,8 +17,8 @@ from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, UNTUNED, Budget
 from tercet.fitting.by_folds import SHORTENED, SLOW, UNFOLDED
 from tercet.fitting.deadline import Deadline, OutOfTimeError
-from tercet.fitting.trial import Trial
 from tercet.progress import Progress
+from tercet.training.encoded_rows import EncodedRows
 from tercet.training.listener import Silent
 
 Fit = Callable[..., Any]
@@ -76,18 +76,18 @@ def weights(folder: Path) -> list[bytes]:
 @pytest.fixture
 def slowly(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Slow]]:
     """`fit` by a clock of steps, with 0.8 seconds to encode all rows once."""
+    encode = EncodedRows.of
 
     def run(pace: Pace, minutes: float = MINUTES) -> tuple[Any, Slow]:
         clock = Slow(lambda what, note: 0.0 if what == "linear model" else pace(what, note))
         monkeypatch.setattr(fitting, "Budget", lambda s: Budget(s, clock=lambda: clock.now))
-        outputs = Trial.outputs
 
-        def slow_outputs(trial: Trial, *arguments: Any) -> Any:
-            # Each fold is one batch of the two that all rows make.
-            clock.now += 0.4 if clock.works[-1] == "linear model" else 0.0
-            return outputs(trial, *arguments)
+        def slow_encoding(*arguments: Any) -> EncodedRows:
+            # Each of three folds is one batch of the two that all rows make.
+            clock.now += 1.2 if clock.works[-1] == "linear model" else 0.0
+            return encode(*arguments)
 
-        monkeypatch.setattr(Trial, "outputs", slow_outputs)
+        monkeypatch.setattr(EncodedRows, "of", slow_encoding)
         return fit(team=rows(), minutes=minutes, listener=clock), clock
 
     return run

@@ -26,6 +26,7 @@ from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
 from tercet.fitting.choosing import Comparison
 from tercet.fitting.result import TaskScore
 from tercet.fitting.sources import Given, gather
+from tercet.infer.engine import Engine
 from tercet.model import Model
 from tercet.progress import Progress
 from tercet.recipe import Recipe
@@ -251,6 +252,34 @@ def test_a_cross_validated_recipe_trains_again_to_the_same_weights(
     assert weights(again.folder) == weights(result.folder)
     assert again.model.info.scalings == result.model.info.scalings
     assert again.model.info.thresholds == result.model.info.thresholds
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts each call of an engine encodes."""
+    counts: list[int] = []
+    run = Engine._run
+
+    def counted(engine: Engine, encode: Any, columns: Any, rows: Any, *further: Any) -> Any:
+        counts.append(len(rows))
+        return run(engine, encode, columns, rows, *further)
+
+    monkeypatch.setattr(Engine, "_run", counted)
+    return counts
+
+
+def test_the_encoder_as_it_is_reads_each_text_once(fit: Fit, encoded: list[int]) -> None:
+    """By three folds and the last training."""
+    result = fit(team=team_rows(), same=same_rows(), minutes=SHORT)
+    assert result.shortage is not None
+    assert sum(encoded) == 60 + 2 * 60
+
+
+def test_heads_of_a_tuned_encoder_read_what_it_gives_now(fit: Fit, encoded: list[int]) -> None:
+    result = fit(team=team_rows())
+    assert [stage.name for stage in result.recipe.stages] == ["first heads", "tune", "heads"]
+    # The encoder as it is; each of three folds, trained and held out; the last training.
+    assert sum(encoded) == 60 + 3 * 60 + 60
 
 
 @pytest.fixture

@@ -31,16 +31,21 @@ if TYPE_CHECKING:
     from tercet.objectives.base import PredictiveObjective
 
 
+Outputs = Mapping[tuple[str, Mode], Floats]
+
+
 @dataclass(frozen=True, slots=True)
 class DevScores:
     """What a network reaches on dev.
 
     metrics: of every task and mode, without intervals
     losses: of each task, the mean loss of its most accurate mode by its own objective
+    outputs: of every task's head in each mode, float32 [n, outputs]
     """
 
     metrics: Metrics
     losses: dict[str, float]
+    outputs: Outputs
 
     @property
     def loss(self) -> float:
@@ -58,6 +63,7 @@ def score_tables(
     *,
     scalings: Scalings | None = None,
     thresholds: Thresholds | None = None,
+    known: Outputs | None = None,
     bf16: bool = False,
 ) -> DevScores:
     """The scores of the tasks that predict.
@@ -66,6 +72,7 @@ def score_tables(
     rows: only the first of each
     scalings: of calibrated classifiers
     thresholds: of tasks whose rows have several labels
+    known: what the network gives for these rows; what is not known is encoded
     """
     from tercet.infer.engine import Engine
 
@@ -73,18 +80,24 @@ def score_tables(
     engine = Engine(network, template, max_tokens, scalings or {}, bf16=bf16)
     metrics: Metrics = {name: {} for name in scored}
     losses: dict[str, float] = {}
-    for name, mode, labels, outputs in _dev_outputs(engine, tables, scored, rows):
+    found: dict[tuple[str, Mode], Floats] = {}
+    for name, mode, labels, outputs in _dev_outputs(engine, tables, scored, rows, known or {}):
+        found[name, mode] = outputs
         spec, predicted = scored[name], engine.predict(name, mode, outputs)
         least = (thresholds or {}).get(name, {}).get(mode)
         values = measured(spec, outputs, predicted, least)
         metrics[name][mode] = metrics_of(spec, labels, values)
         if mode == best_mode(spec):
             losses[name] = _mean_loss(network.objectives[name, mode], outputs, labels)
-    return DevScores(metrics, losses)
+    return DevScores(metrics, losses, found)
 
 
 def _dev_outputs(
-    engine: Engine, tables: Mapping[str, TaskTable], specs: Mapping[str, TaskSpec], rows: int | None
+    engine: Engine,
+    tables: Mapping[str, TaskTable],
+    specs: Mapping[str, TaskSpec],
+    rows: int | None,
+    known: Outputs,
 ) -> Iterator[tuple[str, Mode, Labels, Floats]]:
     """Task, mode, labels [n] or [n, classes] and the head's outputs [n, outputs] of each."""
     for name, spec in specs.items():
@@ -93,7 +106,9 @@ def _dev_outputs(
         assert table.labels is not None
         for mode in spec.predicting_modes:
             used = table.columns[: 1 if mode == "single" else 2]
-            outputs = engine.outputs(name, mode, [column.first(count) for column in used])
+            outputs = known.get((name, mode))
+            if outputs is None:
+                outputs = engine.outputs(name, mode, [column.first(count) for column in used])
             yield name, mode, table.labels[:count].copy(), outputs
 
 

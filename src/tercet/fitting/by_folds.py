@@ -26,6 +26,7 @@ from tercet.model import load
 from tercet.recipe import Recipe
 from tercet.training.baselines import majority_score
 from tercet.training.distributed import World
+from tercet.training.first_vectors import FirstVectors
 
 FOLDS = 3
 SPLITS = 3
@@ -51,7 +52,9 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     """Judge candidates by cross-validation, and train the best on all rows; on a share of the rows
     if that takes too long."""
     world = World.join(work.device)
-    linear_trial = Trial(linear_recipe(settings), data=work.data, world=world)
+    # All trainings begin with the same encoder: it reads the rows once for all of them.
+    first = FirstVectors(lambda: work.budget.spent)
+    linear_trial = Trial(linear_recipe(settings), data=work.data, world=world, first=first)
     examples = {
         source.name: work.examples(linear_trial.recipe, source) for source in settings.sources
     }
@@ -62,21 +65,22 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
             folds=FOLDS,
             groups=groups,
             seed=settings.seed + split,
-            clock=lambda: work.budget.spent,
         )
         for split in range(SPLITS)
     ]
     with joined(work.listener, "linear model", steps=FOLDS) as following:
         linear = splits[0].judge(linear_trial, following)
     # Fitting the heads, and what that imports, would be most of the time with few rows.
-    encoding = linear.batch_seconds * settings.batches
+    encoding = splits[0].batch_seconds(linear_trial) * settings.batches
     needed = work.budget.full_seconds(settings, encoding, trainings=FOLDS)
     baselines = _baselines(linear)
     is_folded = work.budget.epochs(settings, encoding, trainings=FOLDS) == settings.epochs
     if is_folded:
         _say_baselines(work, baselines)
         try:
-            best, compared = _tune(work, settings, splits, linear_trial, linear, world=world)
+            best, compared = _tune(
+                work, settings, splits, linear_trial, linear, world=world, first=first
+            )
             return _measured(work, best, examples, _baselines(compared.linear))
         except OutOfTimeError as late:
             encoding, needed = late.encoding, late.needed
@@ -90,7 +94,8 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
     work.listener.say(NO_TIME)
     work.budget.leave_out(UNTUNED, needed=needed)
     with joined(work.listener, "heads", steps=1) as following:
-        work.train(_decided(linear_recipe, settings, linear), baselines, following)
+        recipe = _decided(linear_recipe, settings, linear)
+        work.train(recipe, baselines, following, first=first)
     return _measured(work, linear, examples, baselines)
 
 
@@ -107,6 +112,7 @@ def _tune(
     linear: Judged,
     *,
     world: World,
+    first: FirstVectors,
 ) -> tuple[Judged, Comparison]:
     """Judge the tuned candidate too, and train the better one on all rows; what was measured of it,
     and the comparison that this belongs to.
@@ -118,7 +124,8 @@ def _tune(
     steps = folded + tune_steps(settings)
     deadline = Deadline(work.budget, settings)
     with joined(work.listener, "tuning", steps=steps) as following:
-        trial = Trial(tuned_recipe(settings, share=share), data=work.data, world=world)
+        recipe = tuned_recipe(settings, share=share)
+        trial = Trial(recipe, data=work.data, world=world, first=first)
 
         def limit(done: int, planned: int) -> None:
             deadline.check(done, planned, total=steps)
@@ -144,7 +151,8 @@ def _tune(
         following.note = "on all rows"
         recipe = _decided(candidate, settings, best)
         last = Deadline(work.budget, settings)
-        work.train(recipe, _baselines(shown.linear), following, deadline=last)
+        baselines = _baselines(shown.linear)
+        work.train(recipe, baselines, following, deadline=last, first=first)
     return best, shown
 
 

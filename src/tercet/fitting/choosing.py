@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -31,16 +31,11 @@ it by chance. With more rows, what they show counts."""
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a candidate predicts for all rows of the tasks, each by a model that did not see it.
-
-    batch_seconds: to predict the rows of a batch, at the best pace of all folds: other work on the
-        machine only ever makes one slower
-    """
+    """What a candidate predicts for all rows of the tasks, each by a model that did not see it."""
 
     tasks: Mapping[str, TaskSpec]
     outputs: Mapping[str, Floats]
     labels: Mapping[str, Labels]
-    batch_seconds: float
 
     def answers(self, name: str, examples: Examples) -> Answers:
         """The predictions of a task, calibrated, with metrics and intervals."""
@@ -92,10 +87,7 @@ class Judged:
 
 class Folds:
     """Rows dealt out for cross-validation; equal texts, pairs that share one and groups stay
-    together.
-
-    clock: seconds that never go back
-    """
+    together."""
 
     def __init__(
         self,
@@ -104,10 +96,8 @@ class Folds:
         folds: int,
         groups: Mapping[str, Sequence[str | None]],
         seed: int,
-        clock: Callable[[], float],
     ) -> None:
         self.count = folds
-        self._clock = clock
         self.examples = examples
         self._numbers = {
             name: fold_numbers(
@@ -131,20 +121,30 @@ class Folds:
             name: np.zeros((len(self._numbers[name]), task.outputs(best_mode(task))), np.float32)
             for name, task in tasks.items()
         }
-        paces = []
         for fold in range(self.count):
             following.note = f"trial {fold + 1} of {self.count}"
             rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
             trial.train(rows, listener=following, limit=limit)
-            began, batches = self._clock(), 0
             for name, task in tasks.items():
                 others = self._rows(name, fold, held_out=True)
                 outputs[name][others] = trial.outputs(name, best_mode(task), others)
+        labels = {n: each.labels for n, each in self.examples.items() if each.labels is not None}
+        return Judged(tasks, outputs, labels)
+
+    def batch_seconds(self, trial: Trial) -> float:
+        """How long the encoder as it is takes for the rows of a batch, of which those that a fold
+        holds out may be less than one."""
+        paces = []
+        for fold in range(self.count):
+            seconds, batches = 0.0, 0
+            for name, numbers in self._numbers.items():
+                share = len(others := self._rows(name, fold, held_out=True)) / len(numbers)
+                mode = best_mode(trial.recipe.tasks[name])
+                seconds += share * trial.encoding_seconds(name, mode)
                 batches += -(-len(others) // BATCH)
             if batches:
-                paces.append((self._clock() - began) / batches)
-        labels = {n: each.labels for n, each in self.examples.items() if each.labels is not None}
-        return Judged(tasks, outputs, labels, min(paces))
+                paces.append(seconds / batches)
+        return min(paces)
 
     def _rows(self, name: str, fold: int, *, held_out: bool) -> Rows:
         numbers = self._numbers[name.removesuffix(CONTRAST)]

@@ -15,6 +15,7 @@ from tercet.recipe import Recipe
 from tercet.specs import Floats, Mode
 from tercet.training.checkpoint import NoCheckpoints
 from tercet.training.distributed import World
+from tercet.training.first_vectors import FirstVectors, untouched_stages
 from tercet.training.listener import Listener, Silent
 from tercet.training.loop import Limit, Loop
 from tercet.training.metrics_log import MetricsLog
@@ -24,10 +25,14 @@ Rows = NDArray[np.int64]
 
 
 class Trial:
-    """Trains one recipe again and again, always from the same weights."""
+    """Trains one recipe again and again, always from the same weights.
 
-    def __init__(self, recipe: Recipe, *, data: Path, world: World) -> None:
+    first: what keeps the vectors of rows before training, for other trials too
+    """
+
+    def __init__(self, recipe: Recipe, *, data: Path, world: World, first: FirstVectors) -> None:
         self.recipe = recipe
+        self._first = first
         self._world = world
         self._prepared = prepare(recipe, data=data, world=world, listener=Silent())
         network = self._prepared.network
@@ -38,6 +43,10 @@ class Trial:
         """The rows of every task that trains."""
         return self._prepared.tables
 
+    def encoding_seconds(self, task: str, mode: Mode) -> float:
+        """How long the encoder as it is before training took for all rows of a task."""
+        return self._first.seconds(self._prepared, task, mode)
+
     def train(
         self, rows: Mapping[str, Rows], *, listener: Listener, limit: Limit | None = None
     ) -> None:
@@ -45,7 +54,11 @@ class Trial:
         network = self._prepared.network
         network.load_state_dict(self._start)
         tables = {name: table.take(rows[name]) for name, table in self.tables.items()}
-        losses = replace(self._prepared, tables=tables).losses(self._world)
+        first = self._first.of(self._prepared)
+        losses = replace(
+            replace(self._prepared, tables=tables).losses(self._world),
+            encoded={(name, mode): first[name, mode].take(rows[name]) for name, mode in first},
+        )
         with tempfile.TemporaryFile() as stream:
             Loop(
                 self.recipe,
@@ -59,6 +72,10 @@ class Trial:
 
     def outputs(self, task: str, mode: Mode, rows: Rows) -> Floats:
         """The head's outputs for rows of a task, float32 [n, outputs]."""
+        engine, stages = self._prepared.engine(bf16=False), self.recipe.stages
+        is_untouched = untouched_stages(stages) == len(stages)
+        first = self._first.of(self._prepared) if is_untouched else {}
+        if (task, mode) in first:
+            return first[task, mode].take(rows).outputs(engine, task, mode)
         table = self.tables[task].take(rows)
-        used = table.columns[: 1 if mode == "single" else 2]
-        return self._prepared.engine(bf16=False).outputs(task, mode, used)
+        return engine.outputs(task, mode, table.columns[: 1 if mode == "single" else 2])

@@ -15,6 +15,7 @@ from tercet.fitting.deadline import Deadline
 from tercet.fitting.following import Joined
 from tercet.fitting.sources import Source
 from tercet.recipe import Recipe
+from tercet.training.first_vectors import FirstVectors
 from tercet.training.listener import Listener
 from tercet.training.run import RunResult, train_recipe
 
@@ -44,8 +45,12 @@ class Work:
         following: Joined,
         *,
         deadline: Deadline | None = None,
+        first: FirstVectors | None = None,
     ) -> RunResult:
-        """Train a recipe into the run folder, shorter if it would miss the deadline."""
+        """Train a recipe into the run folder, shorter if it would miss the deadline.
+
+        first: what keeps the vectors of rows before training
+        """
         limit = None if deadline is None else partial(deadline.shorten, following=following)
         result = train_recipe(
             recipe,
@@ -55,6 +60,7 @@ class Work:
             listener=following,
             baselines=baselines,
             limit=limit,
+            first=first,
             # Half a fit is removed, and begun again.
             resumable=False,
         )

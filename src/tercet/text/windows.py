@@ -42,6 +42,19 @@ class Windows:
     def __len__(self) -> int:
         return len(self.owners)
 
+    def places(self, rows: Rows) -> Rows:
+        """The windows of these rows [n], row after row."""
+        starts = np.searchsorted(self.owners, np.arange(self.rows + 1))
+        return spans(starts[rows], np.diff(starts)[rows])
+
+    def take(self, rows: Rows) -> Windows:
+        """The windows of these rows [n], in their order."""
+        places = self.places(rows)
+        counts = np.bincount(self.owners, minlength=self.rows)[rows]
+        columns = tuple(column.take(places) for column in self.columns)
+        owners = np.repeat(np.arange(len(rows)), counts)
+        return Windows(columns, owners, self.weights[places], len(rows))
+
     def average(self, values: Floats) -> Floats:
         """values of windows [m, k] -> their averages for each text or pair, float32 [rows, k]"""
         starts = np.searchsorted(self.owners, np.arange(self.rows + 1))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import with_scalings
-from tercet.evaluation.scoring import DevScores, best_mode, score_of, score_tables
+from tercet.evaluation.scoring import DevScores, Outputs, best_mode, score_of, score_tables
 from tercet.evaluation.simple_scores import Baselines
 from tercet.evaluation.warnings import warnings_of
-from tercet.folders.model_card import DepthInfo, Metrics, ModelInfo
+from tercet.folders.model_card import DepthInfo, ModelInfo
 from tercet.model import Model
 from tercet.network.network import Network
 from tercet.specs import Scalings, StageSpec, TaskSpec, Thresholds
@@ -28,8 +28,10 @@ class Assessment:
         self._data = data
         self._bf16 = bf16
         self._listener = listener
-        self._newest: Metrics | None = None
+        self._newest: DevScores | None = None
         """The last scores, if of all dev rows."""
+        self._final: DevScores | None = None
+        """Those of the final weights, as yet without calibration."""
 
     @property
     def scores_any_stage(self) -> bool:
@@ -43,7 +45,7 @@ class Assessment:
         scores = self._scores(names, rows=evaluation.rows)
         metrics = scores.metrics
         whole = evaluation.rows is None and metrics.keys() == self._prepared.dev.keys()
-        self._newest = metrics if whole else None
+        self._newest = scores if whole else None
         value = score_of(metrics, self._recipe.tasks, evaluation.score)
         return StageScore(metrics, score=value, loss=scores.loss)
 
@@ -52,7 +54,8 @@ class Assessment:
 
         just_scored: whether these are the weights that were scored last
         """
-        metrics = self._newest if just_scored else None
+        newest = self._newest if just_scored else None
+        self._final = newest or self._scores()
         spec, network = self._recipe.encoder, self._prepared.network
         info = ModelInfo(
             encoder=spec.name,
@@ -61,25 +64,24 @@ class Assessment:
             long=spec.long,
             tasks={name: task.without_places() for name, task in self._recipe.tasks.items()},
             recipe=self._recipe.name,
-            metrics=self._scores().metrics if metrics is None else metrics,
+            metrics=self._final.metrics,
             widths=lesser_widths(spec, network),
         )
-        return self._with_depths(self._calibrated(network, info))
+        return self._with_depths(self._calibrated(network, info, self._final.outputs))
 
     def warnings(self, info: ModelInfo, baselines: Baselines) -> list[str]:
         """What is wrong with the model on dev, one sentence each."""
-        engine = self._prepared.engine(bf16=self._bf16)
+        final = self._final or self._scores()
         found: list[str] = []
         for name, table in self._prepared.dev.items():
             task, known = self._recipe.tasks[name], baselines.get(name)
             mode = best_mode(task)
-            used = table.columns[: 1 if mode == "single" else 2]
             assert table.labels is not None  # since dev rows are scored
             answers = measure_outputs(
                 name,
                 mode,
                 task,
-                engine.outputs(name, mode, used),
+                final.outputs[name, mode],
                 table.labels,
                 scaling=(info.scalings or {}).get(name, {}).get(mode),
                 thresholds=(info.thresholds or {}).get(name, {}).get(mode),
@@ -99,10 +101,12 @@ class Assessment:
         network: Network | None = None,
         scalings: Scalings | None = None,
         thresholds: Thresholds | None = None,
+        known: Outputs | None = None,
     ) -> DevScores:
         """Of some tasks on dev; default: all that are scored.
 
         network: that of a lesser depth; default: of the full one
+        known: what the network gives for the rows, if that is known
         """
         dev = self._prepared.dev
         return score_tables(
@@ -114,6 +118,7 @@ class Assessment:
             rows,
             scalings=scalings,
             thresholds=thresholds,
+            known=known,
             bf16=self._bf16,
         )
 
@@ -128,8 +133,9 @@ class Assessment:
         for depth in depths:
             network, own = self._prepared.network.at(depth), info.at(depth)
             with self._listener.working(f"{depth} layers"):
-                own = own.model_copy(update={"metrics": self._scores(network=network).metrics})
-                own = self._calibrated(network, own, fitted_only=True)
+                scores = self._scores(network=network)
+                own = own.model_copy(update={"metrics": scores.metrics})
+                own = self._calibrated(network, own, scores.outputs, fitted_only=True)
             known[depth] = DepthInfo(
                 hidden=spec.hidden,
                 metrics=own.metrics,
@@ -139,10 +145,11 @@ class Assessment:
         return info.model_copy(update={"depths": known})
 
     def _calibrated(
-        self, network: Network, info: ModelInfo, *, fitted_only: bool = False
+        self, network: Network, info: ModelInfo, outputs: Outputs, *, fitted_only: bool = False
     ) -> ModelInfo:
         """The info with the scalings and thresholds of the recipe, or fitted on held-out rows.
 
+        outputs: what the network gives for the dev rows
         fitted_only: those of the recipe are for another depth
         """
         tasks = {name: task for name, task in self._recipe.tasks.items() if task.answers}
@@ -155,7 +162,9 @@ class Assessment:
         info = info if fitted_only else with_given_decisions(info, tasks)
         if not (info.scalings or info.thresholds):
             return info
-        scores = self._scores(network=network, scalings=info.scalings, thresholds=info.thresholds)
+        scores = self._scores(
+            network=network, scalings=info.scalings, thresholds=info.thresholds, known=outputs
+        )
         return info.model_copy(update={"metrics": scores.metrics})
 
 

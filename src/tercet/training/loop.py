@@ -26,6 +26,7 @@ from tercet.training.checkpoint import (
 )
 from tercet.training.exemplars import fill_exemplars
 from tercet.training.first_step import SHORT
+from tercet.training.first_vectors import untouched_stages
 from tercet.training.listener import Listener
 from tercet.training.losses import Losses
 from tercet.training.metrics_log import MetricsLog, StepRecord
@@ -249,7 +250,9 @@ class Loop:
             return
         self.listener.begin_stage(stage.name, steps=1, done=0)
         try:
-            solve_heads(self.losses, self.recipe.stage_tasks(stage), seed=self.recipe.seed)
+            is_first = self.position.stage < untouched_stages(self.recipe.stages)
+            losses = self.losses if is_first else replace(self.losses, encoded={})
+            solve_heads(losses, self.recipe.stage_tasks(stage), seed=self.recipe.seed)
             self.position = replace(self.position, step=1, total=self.position.total + 1)
             if self.score is not None:
                 self._score(stage)

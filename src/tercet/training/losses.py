@@ -19,6 +19,7 @@ from tercet.text.template import Template
 from tercet.text.tokens import Tokens
 from tercet.training.batch import Batch, Supervision
 from tercet.training.distributed import World
+from tercet.training.encoded_rows import Encoded
 from tercet.training.head_loss import Targets, class_weights, head_loss, prior_shift
 from tercet.training.masking import Masking
 
@@ -73,6 +74,9 @@ class Losses:
     """Losses are also computed on this many first numbers of the vectors."""
     depths: DepthsSpec | None = None
     """How lesser depths of the network learn, where it has any."""
+    encoded: Encoded = field(default_factory=dict)
+    """The rows of tables by the encoder as it is before training; others are encoded when a head is
+    fitted to them."""
 
     def batch(self, task: str, rows: NDArray[np.int64], *, total: int) -> Batch:
         """This process's share of a batch: `rows` [n] of the task's table, over all processes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tercet.data.found import with_found_labels
@@ -21,6 +21,7 @@ from tercet.training.checkpoint import Checkpoint, Checkpoints, NoCheckpoints
 from tercet.training.distributed import World
 from tercet.training.environment import describe_environment
 from tercet.training.finished import complete
+from tercet.training.first_vectors import FirstVectors
 from tercet.training.listener import Listener, Silent
 from tercet.training.loop import Limit, Loop, Position
 from tercet.training.metrics_log import MetricsLog
@@ -49,6 +50,7 @@ def train_recipe(
     listener: Listener,
     baselines: Baselines | None = None,
     limit: Limit | None = None,
+    first: FirstVectors | None = None,
     resumable: bool = True,
 ) -> RunResult | None:
     """Train a recipe; the result is None on all processes but the main one.
@@ -58,6 +60,7 @@ def train_recipe(
     baselines: the scores of the simplest models; default: they are measured
     changed_data: whether a run may resume with other data than it was started with
     limit: what may shorten stages while they train; the run's recipe then says so
+    first: what keeps the vectors of rows before training, for other trainings too
     resumable: whether checkpoints are written; without, stages keep their last weights
     """
     world = World.join(device)
@@ -72,6 +75,7 @@ def train_recipe(
             listener=listener,
             baselines=baselines,
             limit=limit,
+            first=first,
             resumable=resumable,
         )
         return run.train(resume=resume, changed_data=changed_data, tensorboard=tensorboard)
@@ -92,11 +96,13 @@ class Run:
         listener: Listener,
         baselines: Baselines | None = None,
         limit: Limit | None = None,
+        first: FirstVectors | None = None,
         resumable: bool = True,
     ) -> None:
         self.recipe = recipe
         self._given_baselines = baselines
         self._limit = limit
+        self._first = first
         self._resumable = resumable
         self.data = data
         self.folder = RunFolder(out, recipe)
@@ -128,6 +134,8 @@ class Run:
     def _train(self, prepared: Prepared, *, resume: bool, tensorboard: bool) -> RunResult | None:
         """Everything that writes into the run folder."""
         losses = prepared.losses(self.world)
+        if self._first is not None:
+            losses = replace(losses, encoded=self._first.of(prepared))
         assessment = Assessment(
             prepared, data=self.data, bf16=self._uses_bf16, listener=self.listener
         )

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from tercet.data.table import TaskTable
 from tercet.errors import TercetError
+from tercet.infer.batches import Rows
 from tercet.infer.engine import Engine, inference
 from tercet.network.network import Network
 from tercet.specs import Floats, Mode, TaskSpec
 from tercet.specs.objectives import DistanceSpec
+from tercet.training.encoded_rows import EncodedRows
 from tercet.training.losses import Losses
 from tercet.training.regression import LinearModel, fit_classes, fit_grades
 
@@ -38,8 +40,9 @@ class HasLastLayer(Protocol):
 
 def solve_heads(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
     """Set the last layer of the heads of these tasks; the same on every process."""
-    for network in losses.network.all_depths():
-        _solve_depth(replace(losses, network=network), tasks, seed=seed)
+    _solve_depth(losses, tasks, seed=seed)
+    for network in losses.network.all_depths()[1:]:
+        _solve_depth(replace(losses, network=network, encoded={}), tasks, seed=seed)
 
 
 def _solve_depth(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
@@ -50,7 +53,7 @@ def _solve_depth(losses: Losses, tasks: Sequence[str], *, seed: int) -> None:
             head = losses.network.heads_of(name)[mode]
             if not isinstance(head, HasLastLayer) or spec.shared is not None:
                 continue
-            inputs = _inputs(losses, name, mode, head, table.take(rows))
+            inputs = _inputs(losses, name, mode, head, rows)
             _set(head.last, _fit(task, mode, inputs, table, rows, losses, head.blocks, name=name))
 
 
@@ -66,24 +69,21 @@ def check_solvable(network: Network, tasks: Mapping[str, TaskSpec]) -> None:
                 )
 
 
-def _inputs(losses: Losses, name: str, mode: Mode, head: HasLastLayer, table: TaskTable) -> Floats:
-    """What the last layer of a head reads for all rows, float32 [n, k].
+def _inputs(losses: Losses, name: str, mode: Mode, head: HasLastLayer, rows: Rows) -> Floats:
+    """What the last layer of a head reads for rows of a task, float32 [n, k].
 
     Of rows that are read in windows it is averaged, which gives the average of their outputs.
     """
     network = losses.network
-    engine = Engine(network, losses.template, losses.max_tokens)
-    side, columns = network.side_of(name), table.columns[: 1 if mode == "single" else 2]
-    windows = engine.windows(columns) if mode != "bi" else None
-    columns = columns if windows is None else windows.columns
-    if mode == "cross":
-        vectors = [engine.joint_vectors(columns[0], columns[1], side=side)]
+    if (known := losses.encoded.get((name, mode))) is not None:
+        encoded = known.take(rows)
     else:
-        vectors = [engine.vectors(column, side=side) for column in columns]
+        engine = Engine(network, losses.template, losses.max_tokens)
+        encoded = EncodedRows.of(engine, name, mode, losses.tables[name].take(rows).columns)
     with inference(network, bf16=False):
-        tensors = [torch.from_numpy(part).to(network.device) for part in vectors]
+        tensors = [torch.from_numpy(part).to(network.device) for part in encoded.columns]
         inputs = head.inputs(*tensors).float().cpu().numpy()
-    return inputs if windows is None else windows.average(inputs)
+    return encoded.averaged(inputs)
 
 
 def _fit(
@@ -91,7 +91,7 @@ def _fit(
     mode: Mode,
     inputs: Floats,
     table: TaskTable,
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    rows: Rows,
     losses: Losses,
     blocks: Sequence[int],
     *,
