@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.data.changed_pairs import ChangedPairs
+from tercet.data.changed_pairs import ChangedPairs, make_changed_pairs
 from tercet.data.changes import PAIR_CHANGES
 from tercet.data.changes.names import names
 from tercet.data.changes.order import conjuncts, roles, words
@@ -101,22 +101,36 @@ def test_a_name_is_replaced_wherever_it_is_by_one_of_its_kind() -> None:
 
 
 def test_pairs_are_balanced_over_rules_and_the_same_each_time() -> None:
-    def made(pairs: int) -> tuple[list[tuple[str, str]], list[int]]:
-        maker = ChangedPairs(ChangesSpec(pairs=pairs, rules=["numbers", "negation"]))
-        every = [
-            pair
-            for number in range(50)
-            for pair in maker.of(f"It is {number}" if number < 10 else f"It is so {number * 'x'}")
-        ]
-        return every, maker.choose().tolist()
+    texts = [
+        f"It is {number}" if number < 10 else f"It is so {number * 'x'}" for number in range(50)
+    ]
 
-    every, rows = made(20)
-    numbers = [row for row in rows if "not" not in every[row][1]]
-    assert (len(rows), len(numbers)) == (20, 10)
-    assert rows == made(20)[1]
+    def made(pairs: int) -> ChangedPairs:
+        return make_changed_pairs(texts, ChangesSpec(pairs=pairs, rules=["numbers", "negation"]))
+
+    def changed_numbers(pairs: int) -> int:
+        return sum("not" not in changed for changed in made(pairs).changed)
+
+    assert (len(made(20).changed), changed_numbers(20)) == (20, 10)
+    assert made(20).rows.tolist() == sorted(made(20).rows.tolist())
     # Where a rule has too few, others fill in.
-    assert len([row for row in made(40)[1] if "not" not in every[row][1]]) == 10
-    assert len(made(1_000)[1]) == len(every) == 60
+    assert changed_numbers(40) == 10
+    assert len(made(1_000).changed) == 60
+    assert made(20).remark == "Changed by rule: numbers 10, negation 50."
+
+
+def test_the_same_sentences_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["It is 5", "Él es — “así”\nY 6", "It is 5", "It is here"]
+    spec = ChangesSpec(pairs=9, rules=["numbers", "negation"])
+    first = make_changed_pairs(texts, spec)
+    # The third sentence is the first once more.
+    assert first.rows.tolist() == [0, 0, 1, 3]
+    never = {"numbers": None, "negation": None}
+    monkeypatch.setattr("tercet.data.changed_pairs.PAIR_CHANGES", never)
+    again = make_changed_pairs(texts, spec)
+    assert (again.changed, again.found) == (first.changed, first.found)
+    with pytest.raises(AttributeError):
+        make_changed_pairs(texts, spec.model_copy(update={"seed": 1}))
 
 
 def test_a_recipe_makes_pairs_of_all_its_sentences(tmp_path: Path) -> None:

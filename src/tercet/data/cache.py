@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,17 @@ def cached(folder: Path, key: str, make: Callable[[], Stored]) -> Stored:
     with _locked(target):
         # Another process may have made it in the meantime.
         return _open(target) or _make(make, target)
+
+
+def hash_texts(columns: Sequence[Iterable[str]]) -> str:
+    """The sha256 of texts and their boundaries."""
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(b"column")
+        for text in column:
+            encoded = text.encode()
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()
 
 
 @contextmanager

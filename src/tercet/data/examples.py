@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tercet.data.changed_pairs import ChangedPairs
+from tercet.data.changed_pairs import make_changed_pairs
 from tercet.data.files import unit_of
 from tercet.data.folding import shared_words
 from tercet.data.labels import (
@@ -29,7 +29,7 @@ from tercet.data.split import choose_dev
 from tercet.data.text_rows import TextRows
 from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
-from tercet.specs import Column, DataSpec, TaskSpec
+from tercet.specs import ChangesSpec, Column, DataSpec, TaskSpec
 
 SHOWN = 5  # rows listed in a message
 
@@ -185,7 +185,7 @@ def has_labels(task: TaskSpec) -> bool:
 
 def is_apart(data: DataSpec, split: Split) -> bool:
     """Whether each text of a row becomes a row of its own, from which new pairs are made."""
-    return data.pairs is not None and split == "train"
+    return split == "train" and (data.pairs is not None or data.changes is not None)
 
 
 def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
@@ -193,7 +193,7 @@ def check_columns(task: TaskSpec, data: DataSpec, split: Split) -> None:
     texts = len(data.texts or ())
     if split == "train" and data.sentences and texts != 1:
         raise TercetError(f"`data.sentences` splits one text column, not {texts}.")
-    if is_apart(data, split) or (split == "train" and data.changes is not None):
+    if is_apart(data, split):
         texts = 2
     if is_labelled(task, split) and data.label is None:
         raise TercetError("A task with labels needs `data.label`, the label column.")
@@ -222,13 +222,9 @@ class _Collected:
     counts: list[int] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
     rows: int = 0
-    changed: ChangedPairs | None = None
 
     def __post_init__(self) -> None:
         columns = 1 if self.apart else len(self.data.texts or ())
-        if self.data.changes is not None:
-            self.changed = ChangedPairs(self.data.changes)
-            columns = 2
         self.texts = tuple([] for _ in range(columns))
 
     @property
@@ -269,8 +265,6 @@ class _Collected:
         texts = row.values[: len(self.data.texts or ())]
         if self.apart:
             return [[text] for text in texts]
-        if self.changed is not None:
-            return [pair for text in texts for pair in self.changed.of(text or "")]
         return [row.values]
 
     def _overlaps(self, row: FileRow) -> bool:
@@ -303,7 +297,7 @@ class _Collected:
             skipped=self.bad,
             remark=self._remark(),
         )
-        return found if self.changed is None else found.take(self.changed.choose())
+        return found if self.data.changes is None else _changed(found, self.data.changes)
 
     def _remark(self) -> str:
         where, least = self.data.where, self.data.overlap
@@ -313,9 +307,15 @@ class _Collected:
             remarks.append(f"Only rows whose column `{where.column}` matches {matches}.")
         if least is not None:
             remarks.append(f"Only pairs that have {least:.0%} of their words in common.")
-        if self.changed is not None:
-            remarks.append(self.changed.describe())
         return " ".join(remarks)
+
+
+def _changed(sentences: Examples, spec: ChangesSpec) -> Examples:
+    """Pairs of a sentence and itself changed by rule."""
+    pairs = make_changed_pairs(sentences.texts[0], spec)
+    chosen = sentences.take(pairs.rows)
+    remark = f"{sentences.remark} {pairs.remark}".lstrip()
+    return replace(chosen, texts=(*chosen.texts, pairs.changed), remark=remark)
 
 
 def wanted(texts: Iterable[Column], label: Column | None) -> list[Column]:

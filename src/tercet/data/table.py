@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.data import changed_pairs
 from tercet.data.cache import Stored, cached
 from tercet.data.examples import (
     BadRow,
@@ -92,6 +93,18 @@ class TaskTable(SplitRows):
             labels=None,
             lines=self.lines[first],
             sources=self.sources[first],
+        )
+
+    def in_both_orders(self) -> TaskTable:
+        """The n rows, then the same with the texts of the first two columns swapped."""
+        first, second, *others = self.columns
+        swapped = (second, first, *others)
+        return replace(
+            self,
+            columns=tuple(map(Pieces.concat, zip(self.columns, swapped, strict=True))),
+            labels=None if self.labels is None else np.concatenate([self.labels, self.labels]),
+            lines=np.concatenate([self.lines, self.lines]),
+            sources=np.concatenate([self.sources, self.sources]),
         )
 
     def digest(self) -> str:
@@ -188,7 +201,8 @@ def _key(
         "limit": limit,
         "long": long,
         "data": data.model_dump(
-            mode="json", exclude={"layout", "train", "dev", "pairs", "negatives"}
+            mode="json",
+            exclude={"layout", "train", "dev", "pairs", "negatives", "both_orders"},
         ),
         # A share makes two tables of the same files, in which other rows are labelled.
         "split": None if data.dev_share is None else [split, data.dev_share, has_labels(task)],
@@ -197,6 +211,7 @@ def _key(
         "multi_label": task.multi_label,
         "labelled": is_labelled(task, split),
         "apart": is_apart(data, split),
+        "changes": None if data.changes is None else changed_pairs.FORMAT,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

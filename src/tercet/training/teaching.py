@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tercet import weights
-from tercet.data.cache import Stored, cached
+from tercet.data.cache import Stored, cached, hash_texts
 from tercet.errors import TercetError
 from tercet.files import cache_folder
 from tercet.infer.engine import Engine
@@ -125,17 +125,6 @@ class Teachers:
                 source = f" (made by recipe {spec.recipe})" if spec.recipe is not None else ""
                 raise TercetError(f"The teacher of task `{name}`{source}: {error}") from error
         return self._loaded[folder]
-
-
-def hash_texts(columns: Sequence[Iterable[str]]) -> str:
-    """The sha256 of texts and their boundaries."""
-    digest = hashlib.sha256()
-    for column in columns:
-        digest.update(b"column")
-        for text in column:
-            encoded = text.encode()
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
-    return digest.hexdigest()
 
 
 def hash_tensors(network: nn.Module) -> str:

@@ -1,7 +1,7 @@
 """Sentences changed by rule: typing errors and casing, negation, numbers, names, word order.
 
 A new rule is a function in a file of this folder and an entry here. Where a rule that makes pairs
-changes a text in another way than before, raise `tercet.data.table.FORMAT`.
+changes a text in another way than before, raise `tercet.data.changed_pairs.FORMAT`.
 """
 
 from __future__ import annotations
