@@ -189,6 +189,8 @@ class DataSpec(Spec):
     `{ pairs = 20000 }`."""
     negatives: NegativesSpec | None = None
     """Add near pairs of class 0 to the training pairs, for ranking. Example: `{ per_pair = 2 }`."""
+    both_orders: bool = False
+    """Train on each pair in both orders of its two texts. Example: `true`."""
 
     @property
     def dev_share(self) -> float | None:

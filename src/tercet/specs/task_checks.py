@@ -146,6 +146,8 @@ def _check_sources(task: TaskSpec) -> None:
                 f"`data.{key}` have no labels: they need a `teacher` with `weight = 1`"
             )
     _check_negatives(task)
+    if task.data.both_orders and ("single" in task.modes or not task.predicts):
+        raise ValueError("`data.both_orders` needs a head that reads pairs")
     if task.data.sentences and task.learns_labels:
         raise ValueError("`data.sentences` have no labels: they need a `teacher` with `weight = 1`")
     if task.learns_labels:

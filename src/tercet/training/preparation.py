@@ -138,7 +138,8 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     for is_main in (True, False):
         with world.all_or_none():
             if world.is_main == is_main:
-                tables, targets = rows.choose(tables)
+                tables = rows.choose(tables)
+                targets = rows.targets()
     sketch = rows.record() if recipe.record_rows and world.is_main else None
     return Prepared(
         recipe,

@@ -60,21 +60,25 @@ class TrainingRows:
         self.left_out: dict[str, dict[str, int]] = {}
         """Of each task, the rows left out so that others stay unseen."""
 
-    def choose(
-        self, tables: Mapping[str, TaskTable]
-    ) -> tuple[dict[str, TaskTable], dict[str, Targets]]:
-        """The tables to train on, and for tasks with a teacher its targets for every row."""
-        teachers = Teachers(device=self._engine.network.device, listener=self._listener)
+    def choose(self, tables: Mapping[str, TaskTable]) -> dict[str, TaskTable]:
+        """The tables to train on."""
         if self._spec is not None:
             self._unseen = self._find_unseen(self._spec, tables)
         chosen: dict[str, TaskTable] = {}
-        targets: dict[str, Targets] = {}
         for name, table in tables.items():
-            chosen[name], columns = self._choose(name, table)
-            self._columns[name] = columns
-            if self._tasks[name].teacher is not None:
-                targets[name] = self._targets(teachers, name, columns)
-        return chosen, targets
+            chosen[name], self._columns[name] = self._choose(name, table)
+            if self._tasks[name].data.both_orders:
+                chosen[name] = chosen[name].in_both_orders()
+        return chosen
+
+    def targets(self) -> dict[str, Targets]:
+        """What teachers give for the rows that `choose` chose, for each task that has any."""
+        teachers = Teachers(device=self._engine.network.device, listener=self._listener)
+        return {
+            name: self._targets(teachers, name, columns)
+            for name, columns in self._columns.items()
+            if self._tasks[name].teacher is not None
+        }
 
     def record(self) -> Sketch:
         """The rows that `choose` chose, and the known duplicates among them."""
@@ -201,4 +205,8 @@ class TrainingRows:
         # The head of a pair reads two columns; a teacher's vectors are of all.
         used = 1 if "single" in task.modes else 2 if task.predicts else len(columns)
         width = self._engine.network.encoder.config.width
-        return teachers.targets(name, task, self._texts(name, columns[:used]), width=width)
+        texts = self._texts(name, columns[:used])
+        if task.data.both_orders:
+            first, second = texts
+            texts = [first + second, second + first]
+        return teachers.targets(name, task, texts, width=width)
