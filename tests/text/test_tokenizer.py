@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Encoding
+from tokenizers import Encoding, models, processors
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer
 
@@ -376,3 +376,19 @@ def test_a_tokenizer_of_absurd_size_is_not_read(
         file.truncate(10**12)  # takes no room on the disk
     with pytest.raises(TercetError, match=f"{name} has more than 67,108,864 bytes"):
         Tokenizer.load(folder)
+
+
+def test_scores_of_unigram_pieces_are_those_of_the_file(tmp_path: Path) -> None:
+    # Between 1 11 and 11 1 the last bit of the sum decides.
+    scores = {"0": -2.4491218059779682, "1": -5.788019609832184, "11": -6.383851854113874}
+    special = [("[UNK]", 0.0), ("[CLS]", 0.0), ("[SEP]", 0.0)]
+    exact = Backend(models.Unigram([*special, *scores.items()], 0))
+    exact.add_special_tokens([name for name, _ in special])
+    exact.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    exact.save(str(tmp_path / "tokenizer.json"))
+    ours = Tokenizer.load(tmp_path)
+    assert exact.encode("00111").tokens == ["[CLS]", "0", "0", "1", "11", "[SEP]"]
+    assert ours.encode(["00111"], max_tokens=9).ids.tolist() == exact.encode("00111").ids
+    ours.save(tmp_path / "saved")
+    again = Tokenizer.load(tmp_path / "saved")
+    assert again.encode(["00111"], max_tokens=9).ids.tolist() == exact.encode("00111").ids

@@ -97,11 +97,22 @@ def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
 def _from_json(path: Path) -> Backend:
     content = _content(path)
     try:
-        return Backend.from_buffer(content)
+        return _with_exact_scores(Backend.from_buffer(content), content)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the Rust side raises bare Exception, and panics
         raise TercetError(f"{path} is not a tokenizer definition: {error}.") from error
+
+
+def _with_exact_scores(backend: Backend, content: bytes) -> Backend:
+    """Unigram's scores as they are written: the Rust side reads some with an error in the last bit,
+    which decides between pieces in different order, such as 0 11 1 and 0 1 11."""
+    if isinstance(backend.model, models.Unigram):
+        model = parse_json(content)["model"]
+        vocabulary = [(piece, score) for piece, score in model["vocab"]]
+        fallback = bool(model.get("byte_fallback"))
+        backend.model = models.Unigram(vocabulary, model["unk_id"], fallback)
+    return backend
 
 
 def _from_vocabulary(path: Path, content: bytes, settings: dict[str, Any]) -> Backend:
