@@ -245,6 +245,7 @@ def test_later_overrides_win() -> None:
         ("encoder.name.x.y=1", "is inside a value"),
         ("stages.2.steps=1", "`2` is not a number from 0 to 1 nor one of the names first, sec"),
         ("stages.third.steps=1", "`third` is not a number"),
+        (f"stages.{'9' * 5000}.steps=1", "is not a number from 0 to 1"),
     ],
 )
 def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> None:
@@ -332,6 +333,9 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
         ("tasks.contrast.data={dev=0.1, texts=[1]}", "`train` names no files"),
         ("tasks.contrast.data={train='a', dev=0.1, texts=1, sentences=true}", "not a share"),
         ("tasks.contrast.data.texts=[1, 2, 3, 4]", "one, two or three columns"),
+        (f"stages.0.batch={'9' * 5000}", "`stages.0.batch` is"),
+        (f"stages.0.batch=0x{'9' * 5000}", "cannot be read as a recipe"),
+        (f"stages.0.batch={'[' * 10_000}", "`stages.0.batch` is"),
     ],
 )
 def test_a_mistake_is_told_with_its_path(override: str, message: str) -> None:
@@ -459,6 +463,9 @@ def test_a_missing_key_is_named(key: str) -> None:
     ("content", "message"),
     [
         (b"name = ", "not valid TOML"),
+        (b"seed = " + b"9" * 5000, "not valid TOML"),
+        (b"seed = " + b"[" * 10_000, "not valid TOML"),
+        (b"seed = 0x" + b"9" * 5000, "cannot be read as a recipe"),
         (b"\x00\xff\xfe", "cannot be read as a recipe"),
         (b"", "key `name` is missing"),
     ],

@@ -321,6 +321,13 @@ def test_errors_about_columns_name_the_option(look: Any) -> None:
     assert error.value.arguments == ("text",)
 
 
+def test_a_name_of_very_many_digits_is_not_a_number(tmp_path: Path) -> None:
+    digits = "9" * 5000
+    lines = [json.dumps({digits: text(row), "team": TEAMS[row % 3]}) for row in range(9)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines), "utf-8")
+    assert look_at(tmp_path / "rows.jsonl").texts == (digits,)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TercetError, match=r"absent\.csv"):
         look_at(tmp_path / "absent.csv")

@@ -247,6 +247,12 @@ def test_a_row_without_the_wanted_values_at_the_end_is_still_a_row(tmp_path: Pat
             ["text"],
             "line 1: holds half of a surr",
         ),
+        (
+            "a.jsonl",
+            b'{"text": "x"}\n{"text": "y", "n": ' + b"9" * 5000 + b"}\n",
+            ["text"],
+            "line 2: not valid JSON",
+        ),
         ("a.jsonl", b'["x"]\n', ["text"], "line 1: not a JSON object"),
         ("a.jsonl", b'{"text": ["x"]}\n', ["text"], "line 1: column `text` holds a list"),
         ("a.parquet", b"PAR1 nonsense", ["text"], "not a whole Parquet file"),

@@ -145,6 +145,7 @@ def test_the_digest_tells_content_and_choice(tmp_path: Path) -> None:
         ("a.csv", "text,x,x\none,1,2\n", {"column": "text"}, "two columns are called `x`"),
         ("a.csv", "id,text\n1,one\n", {"column": "txt"}, "did you mean `text`"),
         ("a.csv", "id,text\n1,one\n", {"id_column": "key"}, "no column `key`"),
+        ("a.csv", "id,text\n1,one\n", {"column": "9" * 5000}, "no column `999"),
         ("a.tsv", "sentence1\tsentence2\nx\ty\n", {}, "one text column needed"),
         ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 1, "text": "y"}\n', {}, "line 2: id '1'"),
         ("a.jsonl", '{"text": "x"}\n[]\n', {}, "line 2"),

@@ -82,6 +82,12 @@ class Bench:
     def predict(self, task: str, *more: object, model: object = None) -> Arguments:
         return ["predict", task, *more, "--model", model or self.model]
 
+    def halves(self) -> Path:
+        """A file with half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+        file = self.folder / "halves.jsonl"
+        file.write_text('{"text": "fine"}\n{"text": "dull \\ud83d"}\n', "utf-8")
+        return file
+
 
 @pytest.fixture(scope="session")
 def whole_bench(
@@ -567,6 +573,26 @@ def predict_a_missing_column(bench: Bench) -> Arguments:
 @bad("2 text columns needed, not 1")
 def predict_pairs_of_one_column(bench: Bench) -> Arguments:
     return bench.predict("paraphrase", bench.data / "ids-sst-dev.csv")
+
+
+@bad("halves.jsonl line 2", "half of a surrogate pair")
+def predict_half_a_character(bench: Bench) -> Arguments:
+    return bench.predict("sentiment", bench.halves())
+
+
+@bad("halves.jsonl line 2", "half of a surrogate pair")
+def embed_half_a_character(bench: Bench) -> Arguments:
+    return ["embed", bench.halves(), "--model", bench.model, "--out", bench.folder / "v.npy"]
+
+
+@bad("halves.jsonl line 2", "half of a surrogate pair")
+def index_half_a_character(bench: Bench) -> Arguments:
+    return ["index", bench.halves(), "--model", bench.model, "--out", bench.out]
+
+
+@bad("halves.jsonl line 2", "half of a surrogate pair")
+def mine_half_a_character(bench: Bench) -> Arguments:
+    return ["mine", bench.halves(), "--model", bench.model, "--out", bench.folder / "pairs.csv"]
 
 
 @bad("heads.safetensors", "safetensors")

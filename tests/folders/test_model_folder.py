@@ -394,6 +394,12 @@ def test_a_graph_that_is_not_of_its_head_is_refused(tiny_encoder: Path, tmp_path
     folder = tmp_path / "onnx"
     export_onnx(folder, Parts(model.network, model.tokenizer, model.info), precision="fp32")
     heads = folder / "heads"
+    whole = (heads / "sentiment.single.onnx").read_bytes()
+    # One output per row, which numpy would give to both classes.
+    shutil.copyfile(heads / "similarity.cross.onnx", heads / "sentiment.single.onnx")
+    with pytest.raises(TercetError, match=r"sentiment.single.onnx: gives outputs of shape"):
+        tercet.load(folder).sentiment(TEXTS)
+    (heads / "sentiment.single.onnx").write_bytes(whole)
     shutil.copyfile(heads / "sentiment.single.onnx", heads / "similarity.cross.onnx")
     with pytest.raises(TercetError, match=r"similarity.cross.onnx: gives outputs of shape"):
         tercet.load(folder).similarity(PAIRS)

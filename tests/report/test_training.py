@@ -109,9 +109,13 @@ def test_a_killed_run_can_be_read_and_a_broken_one_is_named(tmp_path: Path) -> N
         ("summary.json", "{"),
         ("summary.json", "[]"),
         ("summary.json", '{"warnings": 3}'),
+        ("summary.json", '{"shortage": 3}'),
+        ("summary.json", '{"shortage": []}'),
         ("metrics.jsonl", "3\n"),
         ("metrics.jsonl", "[" * 10**5 + "\n"),
         ("metrics.jsonl", '{"step": "x", "dev": 3}\n'),
+        ("metrics.jsonl", '{"step": 1, "stage": 3}\n'),
+        ("metrics.jsonl", '{"step": 1, "stage": "first", "dev": {}, "score": "x"}\n'),
     ],
 )
 def test_a_damaged_run_is_one_sentence(tmp_path: Path, file: str, content: str) -> None:

@@ -43,6 +43,7 @@ def send(server: Any, content: bytes, path: str = "/sentiment") -> Any:
         b"[" * 100,
         b'{"texts":' * 100,
         b'{"texts": ["a"]} {}',
+        b'{"texts": ["a", ' + b"9" * 5000 + b"]}",
     ],
 )
 def test_what_is_no_json_is_a_bad_request(server: Any, body: bytes) -> None:

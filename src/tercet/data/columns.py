@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ NAMES = frozenset({"id", "idx", "index", *LABELS, *(name for names in TEXTS for 
 
 def is_name(column: Column) -> bool:
     """Whether a column is given by name rather than by number."""
-    return isinstance(column, str) and not column.isdecimal()
+    return isinstance(column, str) and not re.fullmatch("[0-9]{1,9}", column)
 
 
 def repeated_name(names: Sequence[str]) -> str | None:

@@ -226,4 +226,4 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
 
 
 def _column(name: str) -> Column:
-    return int(name) if name.isdecimal() else name
+    return name if is_name(name) else int(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
@@ -43,7 +44,7 @@ def _position(items: list[Any], part: str, override: str) -> int:
     names = [item["name"] for item in items if isinstance(item, dict) and "name" in item]
     if part in names and len(names) == len(items):
         return names.index(part)
-    if part.isdecimal() and int(part) < len(items):
+    if re.fullmatch("[0-9]{1,9}", part) and int(part) < len(items):
         return int(part)
     named = f" nor one of the names {', '.join(names)}" if names else ""
     raise _wrong(override, f"`{part}` is not a number from 0 to {len(items) - 1}{named}")
@@ -57,5 +58,5 @@ def _value(text: str) -> Any:
     """A TOML value; anything else is a plain string, so that quotes are optional."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also for a number of 5,000 digits
         return text

@@ -90,7 +90,7 @@ class Recipe(Spec):
         text, where = read(source)
         try:
             tree = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also for a number of 5,000 digits
             raise TercetError(f"{where}: not valid TOML: {error}.") from error
         for override in overrides:
             apply(tree, override)
@@ -109,6 +109,8 @@ class Recipe(Spec):
             return cls.model_validate_json(json.dumps(complete(tree), default=str), strict=True)
         except ValidationError as error:
             raise TercetError(f"{where}: {explain(cls, error.errors())}") from error
+        except (ValueError, RecursionError) as error:  # what JSON cannot hold
+            raise TercetError(f"{where}: cannot be read as a recipe: {error}.") from error
 
     def to_toml(self) -> str:
         """The whole recipe, defaults included, as TOML that `load` reads back.

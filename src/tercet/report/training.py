@@ -98,6 +98,7 @@ def _read_run(folder: Path) -> RunHistory:
     tasks = {name: task for name, task in recipe.tasks.items() if name in scored}
     file = folder / "summary.json"
     summary = read_json_object(file) if file.is_file() else {}
+    shortage = summary.get("shortage")
     return RunHistory(
         name=recipe.name,
         steps=max((line["step"] for line in lines), default=0),
@@ -109,7 +110,7 @@ def _read_run(folder: Path) -> RunHistory:
         forgetting=_forgetting(scores, tasks),
         baselines=read_baselines(folder),
         warnings=[str(sentence) for sentence in summary.get("warnings", [])],
-        shortage=summary.get("shortage"),
+        shortage=None if shortage is None else _text(shortage),
     )
 
 
@@ -127,7 +128,13 @@ def _read_lines(file: Path) -> list[dict[str, Any]]:
 
 def _stages(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
     runs = groupby(lines, key=lambda line: line["stage"])
-    return [(stage, next(group)["step"]) for stage, group in runs]
+    return [(_text(stage), next(group)["step"]) for stage, group in runs]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} should be a string")
+    return value
 
 
 def _curves(lines: Iterable[Mapping[str, Any]], key: str) -> dict[str, Curve]:
@@ -159,7 +166,7 @@ def _score_curves(
     for line in lines:
         for name, value in {**_chosen_metrics(line, tasks), "score": line["score"]}.items():
             if value is not None:
-                curves.setdefault(name, []).append((line["step"], value))
+                curves.setdefault(name, []).append((line["step"], float(value)))
     if len(tasks) == 1 and curves.get("score") == curves.get(*tasks):
         curves.pop("score", None)
     return curves
