@@ -52,7 +52,7 @@ def test_scores_and_what_to_do_next_are_printed(tercet: Command, calls: list[Any
     code, out, talk = tercet("one.csv", "b/two.csv")
     assert code == 0, talk
     assert [line.split("\t") for line in out.splitlines()] == [
-        ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"],
+        ["Task", "Metric", "Score", "Interval", "Linear model", "Majority class", "Rows"],
         ["one", "accuracy", "0.912", "0.850 to 0.970", "0.880", "0.500", "1,200"],
         ["two", "pearson", "", "", "", "", "3"],
     ]

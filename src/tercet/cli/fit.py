@@ -116,7 +116,7 @@ def fit(
         device=device,
         listener=terminal_listener(),
     )
-    columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Most frequent", "Rows"]
+    columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Majority class", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
     print_message(f"Model: {result.folder}/model. Report: {result.folder}/report.html.")
     print_message(

@@ -46,7 +46,7 @@ class SimpleScores(BaseModel):
         )
 
     def sentence(self, task: str) -> str:
-        parts = [] if self.majority is None else [f"most frequent class {self.majority:.3f}"]
+        parts = [] if self.majority is None else [f"majority class {self.majority:.3f}"]
         parts += [] if self.linear is None else [f"linear model on the encoder {self.linear:.3f}"]
         return f"{task}: simple baselines by {self.metric}: {', '.join(parts)} ({self.method})."
 

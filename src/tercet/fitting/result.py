@@ -52,7 +52,7 @@ class TaskScore:
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{self.value:.3f}"
         simple = [] if self.linear is None else [f"linear model {self.linear:.3f}"]
-        simple += [] if self.majority is None else [f"most frequent {self.majority:.3f}"]
+        simple += [] if self.majority is None else [f"majority class {self.majority:.3f}"]
         return f"{self.metric} {value} ({', '.join(simple)})"
 
     def __repr__(self) -> str:
