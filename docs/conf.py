@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tools")]
 
-from reference import GENERATED  # noqa: E402
+from reference import generated  # noqa: E402
 
 import tercet  # noqa: E402
 
@@ -45,7 +45,7 @@ _PLACE = re.compile(r"^.*<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
 def fill(app: Any, page: str, source: list[str]) -> None:
     """Put the generated reference in its place; the line there is for readers of the file."""
-    source[0] = _PLACE.sub(lambda found: GENERATED[found[1]](), source[0])
+    source[0] = _PLACE.sub(lambda found: generated(found[1]), source[0])
 
 
 def setup(app: Any) -> None:

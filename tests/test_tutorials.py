@@ -84,12 +84,24 @@ def test_what_an_example_shows_is_compared(
     assert complaint in found
 
 
-def test_a_command_that_fails_fails_its_page(tmp_path: Path, run_page: Run) -> None:
+@pytest.mark.parametrize("command", ["tercet predict nothing --text x", "ls nothing"])
+def test_a_command_that_fails_fails_its_page(tmp_path: Path, run_page: Run, command: str) -> None:
     page = tmp_path / "page.md"
-    page.write_text("```sh\ntercet predict nothing --text x\n```\n", "utf-8")
+    page.write_text(f"```sh\n{command}\ntercet --version\n```\n", "utf-8")
     code, shown = run_page(page)
     assert code == 1
     assert "exit code 2" in shown
+
+
+def test_what_the_commands_of_an_example_show_is_in_order(tmp_path: Path, run_page: Run) -> None:
+    page = tmp_path / "page.md"
+    recipe = "tercet recipes siamese/sts-mse --copy mine.toml"
+    page.write_text(
+        f"```sh\n{recipe}\nls\ntercet --version\n```\n\n```text\n...\nmine.toml\ntercet ...\n```\n",
+        "utf-8",
+    )
+    code, shown = run_page(page)
+    assert code == 0, shown
 
 
 def test_a_server_may_remove_its_file_while_its_page_ends(tmp_path: Path, run_page: Run) -> None:

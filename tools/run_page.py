@@ -2,10 +2,11 @@
 
     python tools/run_page.py docs/tutorials/search.md [PAGE...] [--quick]
 
-Fenced blocks run in order: `sh` by bash (plain `tercet` commands in this process, which has
-imported torch once), `python` in one namespace, as in a notebook. A block whose first line is a
-comment with the name of a file (`# mine.toml`) is written to that file instead. Files of
-docs/examples that the page links to are in the folder, and servers get free ports.
+Fenced blocks run in order: `sh` by bash (`tercet` commands in this process, which has imported
+torch once, where no line of the block needs more of a shell), `python` in one namespace, as in a
+notebook. A block whose first line is a comment with the name of a file (`# mine.toml`) is written
+to that file instead. Files of docs/examples that the page links to are in the folder, and servers
+get free ports.
 
 A block `text` after an example is what it shows: `...` stands for anything, blanks and line ends
 are all alike, and numbers with a decimal point may differ by CLOSE.
@@ -68,6 +69,7 @@ PORTS = ("8000", "8443")
 # A comma is part of a number only between thousands: a list of numbers is not one number.
 NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*)")
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`]*\"")
+PLAIN = ("tercet", "cat", "ls")
 SHELL = re.compile(r"[|&;<>$`*(){}]")
 
 
@@ -172,7 +174,15 @@ class PageRun:
         commands = text.replace("\\\n", " ").splitlines()
         plain = [line for line in commands if line.strip()]
         if all(map(is_plain, plain)):
-            return "".join(tercet(shlex.split(line, comments=True), where) for line in plain)
+            return "".join(self.plain(line, where) for line in plain)
+        return self.bash(text, where)
+
+    def plain(self, line: str, where: str) -> str:
+        if line.startswith("tercet "):
+            return tercet(shlex.split(line, comments=True), where)
+        return self.bash(line, where)
+
+    def bash(self, text: str, where: str) -> str:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text], text=True, encoding="utf-8",
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS,
@@ -256,8 +266,8 @@ def _close(expected: str, got: str) -> bool:
 
 
 def is_plain(line: str) -> bool:
-    """Whether a line is a `tercet` command that needs nothing of a shell."""
-    return line.startswith("tercet ") and not SHELL.search(QUOTED.sub("", line))
+    """Whether a line is a command that shares nothing with other lines but files."""
+    return line.split()[0] in PLAIN and not SHELL.search(QUOTED.sub("", line))
 
 
 def free_port() -> int:
@@ -284,6 +294,8 @@ def main() -> None:
         run_page(page, quick=arguments.quick)
     if arguments.stdin:
         run_pages_of_stdin(quick=arguments.quick)
+        # Python takes a second to take apart all that was imported, of which nothing is open.
+        os._exit(0)
 
 
 def run_page(page: Path, *, quick: bool) -> None:

@@ -7,18 +7,21 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 
-from reference.commands import commands, option_variables
-from reference.endpoints import endpoints, statuses
-from reference.python_api import python_api
-from reference.recipe_keys import recipe_keys
-
-GENERATED: dict[str, Callable[[], str]] = {
-    "commands": commands,
-    "endpoints": endpoints,
-    "option-variables": option_variables,
-    "python-api": python_api,
-    "recipe-keys": recipe_keys,
-    "statuses": statuses,
+PLACES = {
+    "commands": ("commands", "commands"),
+    "endpoints": ("endpoints", "endpoints"),
+    "option-variables": ("commands", "option_variables"),
+    "python-api": ("python_api", "python_api"),
+    "recipe-keys": ("recipe_keys", "recipe_keys"),
+    "statuses": ("endpoints", "statuses"),
 }
+"""The module and the function that make each."""
+
+
+def generated(name: str) -> str:
+    """One of them; what it is made of, such as torch, is imported for a page that shows it."""
+    module, function = PLACES[name]
+    markdown: str = getattr(import_module(f"reference.{module}"), function)()
+    return markdown
