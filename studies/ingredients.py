@@ -5,10 +5,11 @@ without it.
         [--jobs N] [--teachers FOLDER...] [--only NAME...]
 
 Every variant is trained in a process of its own, `jobs` at a time, with the recipe's own seed, and
-scored on dev. Finished variants are not trained again; a failed one is a row of the table. The
-number of steps is the recipe's by default; learning rates decay over these steps. If a task is left
-out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all scores.
-With TERCET_RECORD=results/base.json or small.json the table goes into that file for `make results`.
+scored on dev. Finished variants are not trained again; a failed one is a row of the table. The last
+stage has the recipe's number of steps by default; learning rates decay over these steps. If a task
+is left out, its share of the steps goes to the others. Prints a table; DIR/ingredients.json has all
+scores. With TERCET_RECORD=results/base.json or small.json the table goes into that file for
+`make results`.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ WHOLE = "full recipe"
 def without_task(name: str) -> Edit:
     def edit(tree: Tree) -> None:
         del tree["tasks"][name]
-        del tree["stages"][0]["schedule"]["weights"][name]
+        del tree["stages"][-1]["schedule"]["weights"][name]
 
     return edit
 
 
 def without_average(tree: Tree) -> None:
-    del tree["stages"][0]["average"]
+    del tree["stages"][-1]["average"]
 
 
 def without_r_drop(tree: Tree) -> None:
@@ -109,6 +110,10 @@ def with_all_rows(tree: Tree) -> None:
     del tree["unseen"]
 
 
+def without_first_stage(tree: Tree) -> None:
+    del tree["stages"][0]
+
+
 def from_minilm(tree: Tree) -> None:
     tree["encoder"]["name"] = "all-minilm-l6-v2"
     del tree["encoder"]["layers"]
@@ -155,6 +160,7 @@ EDITS: dict[str, dict[str, Edit]] = {
         "no grades of word order": without_tasks("order-grades", "changed-grades"),
         "no contradictions": without_task("contradictions"),
         "no ranking": without_task("ranking"),
+        "vectors not learned first": without_first_stage,
         "rows that imply evaluation rows": with_all_rows,
         "from all-MiniLM-L6-v2": from_minilm,
         "from gte-small": from_gte,
@@ -190,7 +196,7 @@ def main() -> None:
         for name, dev in results.items():
             if dev is not None:
                 dev["PAWS"] = word_order(run_folder(out, name), arguments.data)
-    steps = base["stages"][0]["steps"]
+    steps = base["stages"][-1]["steps"]
     document = {"recipe": base["name"], "steps": steps, "dev": results}
     (out / "ingredients.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     columns, lines = table(results)
@@ -200,7 +206,7 @@ def main() -> None:
 
 def prepare(tree: Tree, *, steps: int | None, teachers: list[str] | None) -> None:
     if steps is not None:
-        tree["stages"][0]["steps"] = steps
+        tree["stages"][-1]["steps"] = steps
     for task in tree["tasks"].values():
         if teachers is not None and "recipe" in task.get("teacher", {}):
             task["teacher"]["folder"] = teachers

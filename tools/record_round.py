@@ -1,15 +1,18 @@
 """Write what the models of the second round reached to results/second-round.json.
 
     tercet evaluate RUN --suite tasks --suite sts --suite robustness --suite depths --json EVAL.json
-    python tools/record_round.py --commit COMMIT --teachers EVAL.json... --students EVAL.json...
+    python tools/record_round.py --commit COMMIT --teachers EVAL.json...
+    python tools/record_round.py --commit COMMIT --students EVAL.json...
+    python tools/record_round.py --commit COMMIT --variants STEPS NAME=SUMMARY.json[,EVAL.json]...
 
-One document per seed, in their order. Teachers are runs of tercet/base2, students of tercet/small2.
+Teachers are runs of tercet/base2, students of tercet/small2: one document per seed, in their order.
+Variants are runs of tercet/small2 with other keys, one seed each. Other records are kept.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,6 +22,7 @@ from tercet.files import read_json_object, write_json
 FILE = Path(__file__).resolve().parents[1] / "results" / "second-round.json"
 SEEDS = [11711, 11712, 11713]
 COMMAND = "tercet train tercet/base2 --set seed=SEED --data DIR; then the same of tercet/small2"
+VARIANT = "tercet train tercet/small2 --set seed=11711 --set stages.0.steps={} --set ... --data DIR"
 SHARED = {
     "data": "the public files of the recipes, without rows that are or imply evaluation rows",
     "command": COMMAND,
@@ -112,26 +116,54 @@ def depths_table(evaluations: Sequence[Suites]) -> dict[str, Any]:
     return {"columns": ["layers", *names], "rows": rows}
 
 
+def variants_table(variants: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
+    """A row per variant: its dev scores, and what an evaluation adds where there is one."""
+    figures = {name: find for name, _, find in STUDENT[:8]}
+    names = list(figures)
+    rows = []
+    for variant, (summary, *evaluations) in variants.items():
+        dev = read_json_object(summary)["dev"]
+        cells = [_dev_score(dev, name) for name in names[:5]]
+        suites = [read_json_object(file)["suites"] for file in evaluations]
+        cells += [f"{figures[name](suites[0]):.4f}" if suites else "" for name in names[5:]]
+        rows.append([variant, *cells])
+    return {"columns": ["", *names], "rows": rows}
+
+
+def _dev_score(dev: Mapping[str, Any], name: str) -> str:
+    task, mode = name.split(", ")
+    return f"{dev[task][mode]['pearson' if task == 'similarity' else 'accuracy']:.4f}"
+
+
+def records_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    shared = {**SHARED, "commit": arguments.commit, "machine": "one NVIDIA H200"}
+    records = {}
+    for name, figures in (("teachers", TEACHER), ("students", STUDENT)):
+        if files := getattr(arguments, name):
+            documents = [read_json_object(file) for file in files]
+            suites = [each["suites"] for each in documents]
+            made = {**shared, "encoder": documents[0]["model"]["encoder"]}
+            records[name] = made | seeds_table(figures, suites)
+            if name == "students":
+                records["depths"] = made | depths_table(suites)
+    if arguments.variants:
+        steps, *named = arguments.variants
+        pairs = (each.split("=", 1) for each in named)
+        found = {name: [Path(file) for file in files.split(",")] for name, files in pairs}
+        made = {**shared, "command": VARIANT.format(steps), "seeds": SEEDS[:1]}
+        records["variants"] = made | variants_table(found)
+    return records
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--commit", required=True)
-    parser.add_argument("--teachers", type=Path, nargs=len(SEEDS), required=True)
-    parser.add_argument("--students", type=Path, nargs=len(SEEDS), required=True)
-    arguments = parser.parse_args()
-    documents = [read_json_object(file) for file in (*arguments.teachers, *arguments.students)]
-    teachers, students = (
-        [each["suites"] for each in documents[start : start + 3]] for start in (0, 3)
-    )
-    gpu = documents[0]["machine"]["gpu"]
-    made = {**SHARED, "commit": arguments.commit, "machine": f"one {gpu}"}
-    encoders = {"teachers": documents[0], "students": documents[3]}
-    encoder = {name: {"encoder": each["model"]["encoder"]} for name, each in encoders.items()}
-    records = {
-        "teachers": made | encoder["teachers"] | seeds_table(TEACHER, teachers),
-        "students": made | encoder["students"] | seeds_table(STUDENT, students),
-        "depths": made | encoder["students"] | depths_table(students),
-    }
-    write_json(FILE, {"records": records})
+    parser.add_argument("--teachers", type=Path, nargs=len(SEEDS))
+    parser.add_argument("--students", type=Path, nargs=len(SEEDS))
+    parser.add_argument("--variants", nargs="+", metavar="NAME=FILES")
+    document = read_json_object(FILE)
+    document["records"] |= records_of(parser.parse_args())
+    write_json(FILE, document)
     print(FILE)
 
 
