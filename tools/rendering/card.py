@@ -26,6 +26,11 @@ def card(results: Path) -> str:
         for name in ("MR", "SUBJ", "MRPC, test", "STS-B")
     ]
     positives = found["quora-dev"]["label 1"]
+    unseen = [
+        f"{float(value):.3f} ({mode})"
+        for task, mode, *_, value in records["unseen"]
+        if task == "paraphrase"
+    ]
     parts = {
         **document["values"],
         "seeds": "\n".join(markdown_table(["dev", "this seed", "all three"], seeds)),
@@ -33,6 +38,7 @@ def card(results: Path) -> str:
         "calibration": ", ".join(errors),
         "seen": "; ".join(seen),
         "implied": f"{positives['implied']:,} of {positives['rows']:,}",
+        "unseen": " and ".join(unseen),
     }
     return fill("card.md", parts)
 
