@@ -25,6 +25,7 @@ every = 12
 TEXTS = ["A dull and lifeless film.", "The camera work of this comedy is a triumph!", "naïve 😀"]
 
 
+@pytest.mark.usefixtures("on_cpu")
 def test_from_files_to_vectors_in_another_library(
     tercet: Any,
     here: Any,
