@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,33 @@ def test_pages_are_what_the_command_renders(
     ]
     assert stale == [], "run `make results`"
     forget_tools()
+
+
+def test_every_commit_of_a_record_is_in_the_history_or_explained() -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(ROOT), *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        return ended.stdout.strip() if ended.returncode == 0 else ""
+
+    if not shutil.which("git") or git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("needs the history")
+    history = {commit[:7] for commit in git("rev-list", "HEAD").split()}
+    explained = (ROOT / "docs" / "explanations" / "figures.md").read_text("utf-8")
+    files = [*RESULTS.rglob("*.json")]
+    named = {found for file in files for found in commits_of(read_json_object(file))}
+    assert named & history
+    assert {found for found in named - history if f"`{found}`" not in explained} == set()
+
+
+def commits_of(value: Any) -> Iterator[str]:
+    """Everything that values of keys `commit` name, as seven digits."""
+    if isinstance(value, dict):
+        if isinstance(commit := value.get("commit"), str):
+            yield from (found[:7] for found in re.findall(r"\b[0-9a-f]{7,40}\b", commit))
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from commits_of(each)
 
 
 def test_what_a_benchmark_records_is_shown_by_its_page(
