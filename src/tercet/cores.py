@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import threading
 from functools import cache
@@ -59,11 +60,12 @@ def give_way() -> None:
 
 
 @cache
-def is_amd() -> bool:
-    """Whether this machine's CPU is AMD's."""
+def amd_family() -> int | None:
+    """The family of this machine's CPU if it is AMD's: 25 is Zen 3 and 4, 26 is Zen 5."""
     info = Path("/proc/cpuinfo")
     found = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
-    return "AuthenticAMD" in found
+    family = re.search(r"\bfamily\s*:?\s*([0-9]{1,4})\b", found, re.IGNORECASE)
+    return int(family[1]) if family and "AuthenticAMD" in found else None
 
 
 def _cores() -> int:

@@ -12,7 +12,7 @@ from tercet.network.network import Network
 from tercet.nn import layout
 from tercet.nn.folder import load_encoder
 from tercet.nn.layout import store_by_columns
-from tercet.nn.packed import PackedLinear
+from tercet.nn.onednn import PackedLinear
 
 
 @pytest.fixture(params=[False, True], ids=["columns", "packed"])

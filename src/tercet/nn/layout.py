@@ -8,16 +8,29 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from tercet.nn.packed import is_worth_packing, pack
+from tercet.nn.onednn import (
+    OneDnnLinear,
+    PackedLinear,
+    is_worth_packing,
+    is_worth_training,
+    replace_linear,
+)
 
 
 def arrange_for_cpu(module: nn.Module) -> None:
     """Store the weights of all linear layers as this CPU's products without gradients want them;
     values and shapes do not change."""
     if is_worth_packing():
-        pack(module)
+        replace_linear(module, PackedLinear.of)
     else:
         store_by_columns(module)
+
+
+def arrange_for_training(module: nn.Module) -> None:
+    """Let all linear layers multiply as is fastest on this CPU while their weights change; values,
+    shapes and names do not change."""
+    if is_worth_training():
+        replace_linear(module, OneDnnLinear.of)
 
 
 def store_by_columns(module: nn.Module) -> None:

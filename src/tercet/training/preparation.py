@@ -23,6 +23,7 @@ from tercet.network.network import Network
 from tercet.nn.encoder import Encoder
 from tercet.nn.fingerprint import fingerprint
 from tercet.nn.folder import load_encoder
+from tercet.nn.layout import arrange_for_training
 from tercet.recipe import Recipe
 from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec, tasks_by_depth
 from tercet.text.tokenizer import Tokenizer
@@ -110,6 +111,7 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
     with world.all_or_none():
         network, tokenizer, finished, name, published = _build(recipe)
         network.to(world.device)
+        arrange_for_training(network.encoder)
         start_ahead(recipe, network, world.device)
         if finished is not None and (kept := ", ".join(finished.info.tasks)):
             listener.say(f"{recipe.onto} keeps its tasks as they are: {kept}.")
