@@ -12,7 +12,7 @@ help:
 	@echo "make demo    run the shipped model, then train one on a small sample (about 3 minutes)"
 	@echo "make test    lint, then run all tests (about 10 minutes); TERCET_DATA=DIR adds tests on real data"
 	@echo "make lint    ruff, codespell and mypy --strict"
-	@echo "make bench   run every benchmark; each prints a ratio against a peer"
+	@echo "make bench   measure this machine, as a ratio to sentence-transformers"
 	@echo "make results render the pages of results/ from their records"
 	@echo "make docs    build the documentation site in build/site; a dead link fails"
 	@echo "make clean   remove what these commands made, except .venv"
@@ -48,8 +48,8 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/mypy
 
 bench: $(INSTALLED_DEV)
-	$(INSTALL) -e '.[bench]'
-	@for script in benchmarks/*.py; do echo "$$script" >&2; $(BIN)/python "$$script" || exit; done
+	$(BIN)/tercet bench
+	@echo "More: .venv/bin/tercet bench --list"
 
 results: $(INSTALLED_DEV)
 	$(BIN)/python tools/render_results.py

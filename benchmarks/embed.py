@@ -39,13 +39,13 @@ PACKAGES = ("torch", "onnxruntime", "sentence-transformers", "transformers", "to
 
 def sentences(count: int = 2_000) -> list[str]:
     """Questions of quora-dev if TERCET_DATA contains it, otherwise generated ones, maybe fewer."""
+    from real_data import real_file
+
     from tercet.data.examples import read_texts
-    from tercet.data.files import find_file
     from tercet.data.sample import write_sample
 
     if "TERCET_DATA" in os.environ:
-        root = Path(os.environ["TERCET_DATA"])
-        (texts,) = read_texts(find_file("quora-dev.csv", (root, root / "cs224n")), ["sentence1"])
+        (texts,) = read_texts(real_file("quora-dev.csv"), ["sentence1"])
         return texts[:count]
     with tempfile.TemporaryDirectory() as folder:
         write_sample(Path(folder), rows=min(count, SAMPLE))
@@ -168,15 +168,14 @@ def spearman(folder: Path) -> float | None:
     """Correlation of cosines with the grades of sts-dev; None without TERCET_DATA."""
     import csv
 
+    from real_data import real_file
     from scipy.stats import spearmanr
 
     import tercet
-    from tercet.data.files import find_file
 
     if "TERCET_DATA" not in os.environ:
         return None
-    root = Path(os.environ["TERCET_DATA"])
-    with find_file("sts-dev.csv", (root, root / "cs224n")).open(encoding="utf-8") as file:
+    with real_file("sts-dev.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     model = tercet.load(folder, device="cpu")
     first, second = (model.embed([row[f"sentence{side}"] for row in rows]) for side in (1, 2))

@@ -35,11 +35,11 @@ def questions(count: int) -> list[str]:
         from encoders import make_texts
 
         return make_texts(count)
-    from tercet.data.examples import read_texts
-    from tercet.data.files import find_file
+    from real_data import real_file
 
-    root = Path(os.environ["TERCET_DATA"])
-    file = find_file("quora-dev.csv", (root, root / "cs224n"))
+    from tercet.data.examples import read_texts
+
+    file = real_file("quora-dev.csv")
     columns = [read_texts(file, [name])[0] for name in ("sentence1", "sentence2")]
     return list(dict.fromkeys(columns[0] + columns[1]))[:count]
 

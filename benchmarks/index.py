@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import os
 import random
 import shutil
 import sys
@@ -35,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from real_data import real_data
 from records import record
 
 from tercet.data.changes.negation import negation
@@ -109,7 +109,7 @@ def write_corpus(folder: Path, model: str) -> None:
 
 
 def sentences() -> Iterator[str]:
-    root = Path(os.environ["TERCET_DATA"])
+    root = real_data()
     csv.field_size_limit(2**31 - 1)
     for name in (*HEADED, *BARE):
         with open_bytes(find_file(root / name)) as file:

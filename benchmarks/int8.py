@@ -15,7 +15,6 @@ dimension between the vector of a text embedded alone and among all others.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
@@ -23,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from real_data import real_file
 from records import write_record
 
 import tercet
 from embed import OURS, PEER, Library, export, measure, sentences, spearman
 from tercet.data.examples import read_texts
-from tercet.data.files import find_file
 from tercet.model import Model
 from tercet.weights import resolve
 
@@ -114,8 +113,7 @@ def _exported(model: Model, folder: Path) -> Path:
 
 
 def _texts() -> dict[str, list[str]]:
-    root = Path(os.environ["TERCET_DATA"])
-    reviews = find_file("ids-cfimdb-dev.csv", (root, root / "cs224n"))
+    reviews = real_file("ids-cfimdb-dev.csv")
     odd = (Path(__file__).parent / "odd_texts.txt").read_text(encoding="utf-8").splitlines()
     return {
         "Quora questions": sentences(1_000)[-400:],

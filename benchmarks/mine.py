@@ -14,7 +14,6 @@ number of sentences, comparing time with its square.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from real_data import real_data
 from records import record
 
 from tercet.data.examples import read_texts
@@ -38,7 +38,7 @@ PACKAGES = ("torch", "onnxruntime", "numpy", "pyarrow", "sentence-transformers")
 
 
 def sentences(count: int, name: str = "cs224n/quora-dev.csv") -> list[str]:
-    (texts,) = read_texts(find_file(Path(os.environ["TERCET_DATA"]) / name), ["sentence1"])
+    (texts,) = read_texts(find_file(real_data() / name), ["sentence1"])
     return list(dict.fromkeys(filter(None, texts)))[:count]
 
 

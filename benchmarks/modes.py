@@ -19,7 +19,6 @@ measured.
 from __future__ import annotations
 
 import csv
-import os
 import random
 import sys
 import time
@@ -27,9 +26,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from real_data import real_file
 from records import record
 
-from tercet.data.files import find_file
 from tercet.data.stream import TextFile
 from tercet.model import Model, load
 from tercet.search.index import Hit, Index
@@ -45,7 +44,7 @@ Pairs = list[tuple[str, str]]
 
 def duplicates() -> tuple[list[str], Pairs]:
     """All questions, and the pairs that are duplicates."""
-    path = find_file(Path(os.environ["TERCET_DATA"]) / "cs224n/quora-dev.csv")
+    path = real_file("quora-dev.csv")
     questions: dict[str, None] = {}
     pairs = []
     with path.open(encoding="utf-8", newline="") as file:

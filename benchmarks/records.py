@@ -114,4 +114,8 @@ def cpu() -> str:
     }
     flags = found.get("flags", "").split()
     known = ", ".join(part for part in PARTS if part in flags) or "unknown instructions"
-    return f"{found.get('model name', platform.machine())}, {os.cpu_count()} cores, {known}"
+    name = found.get("model name", platform.machine())
+    # Clouds call several generations the same.
+    if "cpu family" in found:
+        name += f" (family {found['cpu family']}, model {found.get('model', 'unknown')})"
+    return f"{name}, {os.cpu_count()} cores, {known}"

@@ -36,10 +36,12 @@ def test_all_are_listed(bench) -> None:
     lines = dict(line.split("\t") for line in out.splitlines())
     assert "sentence-transformers" in lines["embed"]
     assert {"embed", "latency", "startup"} <= lines.keys()
+    assert not {"records", "real_data"} & lines.keys(), "what several share is not a benchmark"
 
 
 def test_one_is_run_with_its_arguments(bench, scripts: Path) -> None:
-    (scripts / "echo.py").write_text("import sys; print(sys.argv[1:]); sys.exit(3)", "utf-8")
+    script = 'import sys\nif __name__ == "__main__": print(sys.argv[1:]); sys.exit(3)'
+    (scripts / "echo.py").write_text(script, "utf-8")
     code, out, _ = bench("echo", "a", "--", "--peer", "b")
     assert (code, out.strip()) == (3, "['a', '--peer', 'b']")
 
@@ -48,7 +50,8 @@ def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
     code, _, talk = bench("embed")
     assert code == 2
     assert "not part of the installed package" in talk
-    (scripts / "embed.py").write_text('"""Embedding."""', "utf-8")
+    (scripts / "embed.py").write_text('"""Embedding."""\nif __name__ == "__main__": ...', "utf-8")
+    (scripts / "shared.py").write_text('"""What several share."""', "utf-8")
     code, _, talk = bench("embd")
     assert code == 2
     assert talk.strip() == "error: Unknown benchmark 'embd'; known are embed."

@@ -75,7 +75,8 @@ def _run_script(name: str, arguments: list[str]) -> None:
 
 def _scripts() -> dict[str, Path]:
     """The benchmarks of the repository by name."""
-    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
+    paths = sorted(FOLDER.glob("*.py"))
+    scripts = {path.stem: path for path in paths if _is_script(path)}
     if not scripts:
         raise TercetError(
             "The benchmarks with names are not part of the installed package: clone Tercet's "
@@ -83,6 +84,11 @@ def _scripts() -> dict[str, Path]:
             "machine."
         )
     return scripts
+
+
+def _is_script(path: Path) -> bool:
+    """Others only hold what several scripts share."""
+    return '__name__ == "__main__"' in path.read_text("utf-8")
 
 
 def _summary(path: Path) -> str:
