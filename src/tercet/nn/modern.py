@@ -37,7 +37,7 @@ class ModernEmbeddings(nn.Module):
 class Turns:
     """How far the layers of each type turn queries and keys, and what local layers see.
 
-    cosines, sines: by type of layer, [total, 1, 1, head_width], in the order of the plan
+    cosines, sines: by type of layer, [total, 1, 1, head_width / 2], in the order of the plan
     biases: of each block for local layers, see `window_bias`
     """
 
@@ -65,7 +65,7 @@ class Rotary(nn.Module):
         order = tokens.plan.order
         positions = tokens.positions if order is None else tokens.positions.index_select(0, order)
         angles = {
-            kind: (positions[:, None] * self.get_buffer(kind).view(torch.float32)).repeat(1, 2)
+            kind: positions[:, None] * self.get_buffer(kind).view(torch.float32)
             for kind in self.kinds
         }
         device = tokens.ids.device
@@ -92,9 +92,7 @@ class ModernAttention(SelfAttention):
     def attend(self, qkv: Tensor, inputs: AttentionInputs) -> Tensor:
         """qkv [total, 3, heads, head_width] -> [total, heads, head_width]."""
         turns: Turns = inputs.relations
-        qk, value = qkv.split_with_sizes([2, 1], dim=1)
-        turned = rotate(qk, turns.cosines[self.kind], turns.sines[self.kind])
-        qkv = torch.cat([turned, value], dim=1)
+        qkv = turn(qkv, turns.cosines[self.kind], turns.sines[self.kind])
         is_all_near = inputs.varlen and inputs.tokens.longest <= self.reach + 1
         if self.kind == "full_attention" or is_all_near:
             return super().attend(qkv, inputs)
@@ -103,21 +101,24 @@ class ModernAttention(SelfAttention):
         return by_blocks(qkv, inputs.tokens.plan, turns.biases, attend)
 
 
-def rotate(vectors: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Turn vectors [total, n, heads, head_width] in their planes of dimensions i, i + half.
+def turn(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Turn queries and keys in their planes of dimensions i, i + half; without gradients in place.
 
-    Computed in float32.
+    qkv [total, 3, heads, head_width] -> the same; computed in float32
     """
-    first, second = vectors.chunk(2, dim=-1)
-    if vectors.dtype == torch.float32:
-        return vectors * cosines + torch.cat([-second, first], dim=-1) * sines
-    # Each half by itself: wide copies of all would take several times the memory traffic.
-    cosine, sine = (angles.chunk(2, dim=-1)[0] for angles in (cosines, sines))
+    qk, value = qkv.split_with_sizes([2, 1], dim=1)
+    first, second = qk.chunk(2, dim=-1)
+    # Each half by itself: copies of all would take several times the memory traffic.
     turned = (
-        torch.addcmul(first * cosine, second, sine, value=-1),
-        torch.addcmul(second * cosine, first, sine),
+        torch.addcmul(first * cosines, second, sines, value=-1),
+        torch.addcmul(second * cosines, first, sines),
     )
-    return torch.cat([half.to(vectors.dtype) for half in turned], dim=-1)
+    if torch.is_grad_enabled():
+        joined = torch.cat([half.to(qkv.dtype) for half in turned], dim=-1)
+        return torch.cat([joined, value], dim=1)
+    first.copy_(turned[0])
+    second.copy_(turned[1])
+    return qkv
 
 
 class GatedFeedForward(nn.Module):
@@ -143,7 +144,8 @@ class GatedFeedForward(nn.Module):
 
     def _gate(self, expanded: Tensor) -> Tensor:
         activated, gate = expanded.chunk(2, dim=-1)
-        return activate(activated, self.activation) * gate
+        activated = activate(activated, self.activation)
+        return activated * gate if torch.is_grad_enabled() else activated.mul_(gate)
 
 
 class ModernLayer(nn.Module):
