@@ -7,7 +7,8 @@ The peer is sentence-transformers with default settings. With --peer, an environ
 Each library runs in a process of its own with the same weights, sentences and threads. Runs are
 interleaved, with the machine's own matrix product between them, and medians are compared. Sentences
 are those of quora-dev if TERCET_DATA contains it, otherwise the project's own sample. Tercet
-encodes every row, repeated or not, except in the lines that say so.
+encodes every row, repeated or not, except in the lines that say so, and computes in fp32 except in
+the line of bf16.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ SAMPLE = 1_600
 MATMUL_SECONDS = 2.0
 PEER, PEER_INT8 = "sentence-transformers", "sentence-transformers ONNX int8"
 OURS, OURS_ONNX, OURS_INT8 = "tercet", "tercet onnx", "tercet onnx-int8"
+OURS_BF16 = "tercet bf16"
+"""On CPUs where that is several times as fast."""
 ONCE = ", repeated sentences encoded once"
 PACKAGES = ("torch", "onnxruntime", "sentence-transformers", "transformers", "tokenizers")
 
@@ -95,10 +98,16 @@ def serve_library(kind: str, folder: str, how: str) -> None:
 class Library:
     """A library in a process of its own."""
 
-    def __init__(self, python: str, kind: str, folder: Path, how: str) -> None:
+    def __init__(
+        self, python: str, kind: str, folder: Path, how: str, *, precision: str = "fp32"
+    ) -> None:
         command = [python, __file__, "library", kind, str(folder), how]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TERCET_PRECISION": precision},
         )
         self.seconds: list[float] = []
 
@@ -112,6 +121,24 @@ class Library:
             if line.strip() == "ready" or line[0].isdigit():
                 return line
         raise SystemExit("A process ended before its run; see above.")
+
+
+def our_libraries(folder: Path, exported: dict[str, Path]) -> dict[str, Library]:
+    """Each of our engines in a process of its own, by name."""
+    import torch
+
+    from tercet.infer.half import is_worth_half
+
+    torch_engines = {OURS: "fp32"}
+    if is_worth_half(torch.device("cpu")):
+        torch_engines[OURS_BF16] = "bf16"
+    started = {
+        name: Library(sys.executable, "ours", folder, "all", precision=precision)
+        for name, precision in torch_engines.items()
+    }
+    for name, source in exported.items():
+        started[name] = Library(sys.executable, "ours", source, "all")
+    return started
 
 
 def matmul_rate() -> float:
@@ -165,7 +192,7 @@ export_dynamic_quantized_onnx_model(SentenceTransformer(out, backend="onnx"), "a
 
 
 def spearman(folder: Path) -> float | None:
-    """Correlation of cosines with the grades of sts-dev; None without TERCET_DATA."""
+    """Correlation of cosines with the grades of sts-dev, in fp32; None without TERCET_DATA."""
     import csv
 
     from real_data import real_file
@@ -177,6 +204,7 @@ def spearman(folder: Path) -> float | None:
         return None
     with real_file("sts-dev.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
+    os.environ["TERCET_PRECISION"] = "fp32"
     model = tercet.load(folder, device="cpu")
     first, second = (model.embed([row[f"sentence{side}"] for row in rows]) for side in (1, 2))
     grades = [float(row["similarity"]) for row in rows]
@@ -223,8 +251,7 @@ def main() -> None:
             python = str(arguments.peer / "bin" / "python")
             peer_folder = peer_export(python, folder, out / "peer")
             libraries[PEER_INT8] = Library(python, "peer", peer_folder, "onnx")
-        for name, source in ours.items():
-            libraries[name] = Library(sys.executable, "ours", source, "all")
+        libraries |= our_libraries(folder, exported)
         once = Library(sys.executable, "ours", ours[OURS_INT8], "once")
         libraries[OURS_INT8 + ONCE] = once
         vectors, products = measure(libraries, texts, out)

@@ -1,16 +1,17 @@
 """Every encoder architecture at its base shape: sentences per second against sentence-transformers.
 
-    python benchmarks/encoders.py [FAMILY...] [--device cpu|cuda] [--out results/encoders.json]
+    python benchmarks/encoders.py [FAMILY...] [--device cpu|cuda] [--precision fp32|bf16]
     python benchmarks/encoders.py [FAMILY...] --folders DIR --make    only makes the encoders
 
 Makes its own encoders with random weights (the layers, width and vocabulary size of the published
 base model), tokenizers and texts, so that it needs no network and no data. Texts have as many words
 as Quora's questions. Both libraries read the same folder, the same texts and, on a CPU,
 use the same threads; their runs alternate, and medians are compared. On a CPU both compute in fp32,
-and the peer has its default batches of 32. On a GPU ours computes in bf16, and the peer has its
-best of fp16 and bf16 with batches of 128 and 512 (fp32 and its default of 32 are far slower). Each
-family's result is written as soon as it is measured; --out keeps those of other families and
-devices. --folders keeps the encoders, so that they can be made before a machine is reserved.
+and the peer has its default batches of 32; with --precision bf16 the peer has the faster of fp32
+and bf16. On a GPU ours computes in bf16, and the peer has its best of fp16 and bf16 with batches of
+128 and 512 (fp32 and its default of 32 are far slower). Each family's result is written as soon as
+it is measured; --out, by default results/encoders.json, keeps those of other families and machines.
+--folders keeps the encoders, so that they can be made before a machine is reserved.
 """
 
 from __future__ import annotations
@@ -45,7 +46,13 @@ VOCABULARY = 20_000
 CONSONANTS, VOWELS = "b c d f g l m n p r s t v st tr", "a e i o u"
 SYLLABLES = [first + then for first in CONSONANTS.split() for then in VOWELS.split()]
 PEER_BATCHES = {"cpu": (32,), "cuda": (128, 512)}
-PEER_TYPES = {"cpu": ("float32",), "cuda": ("float16", "bfloat16")}
+PEER_TYPES = {
+    ("cpu", "fp32"): ("float32",),
+    ("cpu", "bf16"): ("float32", "bfloat16"),
+    ("cuda", "bf16"): ("float16", "bfloat16"),
+    ("cuda", "fp32"): ("float32",),
+}
+HOW = {"fp32": "both in fp32", "bf16": "ours in bf16"}
 SENTENCES = {"cpu": 320, "cuda": 16_384}
 RUNS = {"cpu": 3, "cuda": 3}
 WARM_UP = 64
@@ -247,10 +254,10 @@ def make_tokenizer(family: Family, texts: list[str]) -> Any:
 Encode = Callable[[list[str]], Any]
 
 
-def our_encoder(folder: Path, device: str) -> Encode:
+def our_encoder(folder: Path, device: str, precision: Any) -> Encode:
     import tercet
 
-    return tercet.load(folder, device=device).embed
+    return tercet.load(folder, device=device, precision=precision).embed
 
 
 def peer_encoder(folder: Path, device: str, dtype: str, batch: int) -> Encode:
@@ -270,16 +277,16 @@ def seconds(encode: Encode, texts: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def measure(folder: Path, texts: list[str], device: str) -> dict[str, Any]:
+def measure(folder: Path, texts: list[str], *, device: str, precision: str) -> dict[str, Any]:
     """Medians of alternating runs; the peer's settings that are clearly slower run once."""
     import torch
 
-    ours = our_encoder(folder, device)
+    ours = our_encoder(folder, device, precision)
     exact = ours(texts[:WARM_UP])
     ours(texts)
     settings: dict[str, dict[str, Any]] = {}
     best: tuple[float, str, Encode] | None = None
-    for dtype in PEER_TYPES[device]:
+    for dtype in PEER_TYPES[device, precision]:
         for batch in PEER_BATCHES[device]:
             peer = peer_encoder(folder, device, dtype, batch)
             cosines = (np.asarray(peer(texts[:WARM_UP]), np.float32) * exact).sum(axis=1)
@@ -342,11 +349,13 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def store(out: Path, device: str, family: str, result: dict[str, Any]) -> None:
+def store(out: Path, family: str, result: dict[str, Any], *, device: str, precision: str) -> None:
     """Write a family's result beside those that are there."""
     document = json.loads(out.read_text("utf-8")) if out.is_file() else {}
-    place = document.setdefault(device, {"families": {}})
-    about = {"machine": machine(device), "versions": {name: version(name) for name in PACKAGES}}
+    known = machine(device)
+    where = known.get("gpu") or known["processor"]
+    place = document.setdefault(f"{where}, {HOW[precision]}", {"families": {}})
+    about = {"machine": known, "versions": {name: version(name) for name in PACKAGES}}
     place["families"][family] = {**result, "commit": commit(), **about}
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
@@ -356,6 +365,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(FAMILIES)}")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], help="default: bf16 on a GPU")
     parser.add_argument("--sentences", type=int, help="default: 320 on a CPU, 16384 on a GPU")
     parser.add_argument("--folders", type=Path, help="keep the encoders here; default: nowhere")
     parser.add_argument("--make", action="store_true", help="only make the encoders")
@@ -365,6 +375,7 @@ def main() -> None:
     if unknown:
         sys.exit(f"Unknown family {unknown[0]!r}; known are {', '.join(FAMILIES)}.")
     device = arguments.device
+    precision = arguments.precision or ("bf16" if device == "cuda" else "fp32")
     texts = make_texts(max(arguments.sentences or SENTENCES[device], 8_192))
     used = texts[: arguments.sentences or SENTENCES[device]]
     names = arguments.families or list(FAMILIES)
@@ -375,10 +386,10 @@ def main() -> None:
     print("| family | tokens per text | ours/s | peer/s | ratio | its best setting |")
     print("|---|---|---|---|---|---|", flush=True)
     for name, folder in folders:
-        result = measure(folder, used, device)
+        result = measure(folder, used, device=device, precision=precision)
         result["tokens_per_text"] = token_count(folder, used)
         result["layers"] = layer_count(folder)
-        store(arguments.out, device, name, result)
+        store(arguments.out, name, result, device=device, precision=precision)
         print(
             f"| {name} | {result['tokens_per_text']:.1f} | {result['ours']:.0f} | "
             f"{result['peer']:.0f} | {result['ratio']:.2f} | {result['peer_setting']} |",

@@ -26,7 +26,7 @@ from real_data import real_file
 from records import write_record
 
 import tercet
-from embed import OURS, PEER, Library, export, measure, sentences, spearman
+from embed import OURS, PEER, Library, export, measure, our_libraries, sentences, spearman
 from tercet.data.examples import read_texts
 from tercet.model import Model
 from tercet.weights import resolve
@@ -42,12 +42,12 @@ def speed(before: Path | None, count: int) -> None:
     folder, texts = resolve("all-minilm-l6-v2"), sentences(count)
     with tempfile.TemporaryDirectory() as place:
         out = Path(place)
-        folders = {OURS: folder, **export(folder, out)}
+        exported = export(folder, out)
         if before is not None:
-            folders[BEFORE] = before
+            exported[BEFORE] = before
+        folders = {OURS: folder, **exported}
         libraries = {PEER: Library(sys.executable, "peer", folder, "torch")}
-        for name, source in folders.items():
-            libraries[name] = Library(sys.executable, "ours", source, "all")
+        libraries |= our_libraries(folder, exported)
         vectors, _ = measure(libraries, texts, out)
         qualities = {name: spearman(source) for name, source in folders.items()}
     medians = {name: statistics.median(each.seconds) for name, each in libraries.items()}
@@ -73,7 +73,8 @@ def speed(before: Path | None, count: int) -> None:
         "speed",
         columns,
         rows,
-        command=f"python benchmarks/int8.py speed --sentences {count} --before FOLDER",
+        command=f"python benchmarks/int8.py speed --sentences {count}"
+        + (" --before FOLDER" if before is not None else ""),
         encoder="all-minilm-l6-v2",
         data=f"first sentences of {len(texts)} quora-dev pairs",
         runs=len(libraries[PEER].seconds),
@@ -82,7 +83,7 @@ def speed(before: Path | None, count: int) -> None:
 
 def closeness(encoder: str, before: Path | None) -> None:
     source = None if encoder == "shipped" else resolve(encoder)
-    plain = tercet.load(source, device="cpu")
+    plain = tercet.load(source, device="cpu", precision="fp32")
     with tempfile.TemporaryDirectory() as place:
         models = {"now": tercet.load(_exported(plain, Path(place) / "int8"))}
         if before is not None:

@@ -23,7 +23,7 @@ from tercet.reproduce.table import markdown_table
 from tercet.training.environment import commit
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-PARTS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")
+PARTS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 VARIABLE = "TERCET_RECORD"
 
 

@@ -158,6 +158,7 @@ def compare(ours: Path, theirs: Path) -> tuple[int, int, float]:
 
 
 def main() -> None:
+    os.environ["TERCET_PRECISION"] = "fp32"
     folder = resolve(sys.argv[1] if len(sys.argv) > 1 else "all-minilm-l6-v2")
     rows = int(sys.argv[2]) if len(sys.argv) > 2 else ROWS
     with tempfile.TemporaryDirectory() as scratch:

@@ -633,6 +633,7 @@ BENCHMARKS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
 
 
 def main() -> None:
+    os.environ["TERCET_PRECISION"] = "fp32"
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("benchmark", choices=BENCHMARKS, nargs="?", default="throughput")
     parser.add_argument("model", nargs="?", default="all-minilm-l6-v2")

@@ -97,9 +97,8 @@ def test_parts_that_are_tokenised_ahead_give_what_all_at_once_gives(
 
 def test_bf16_is_near_fp32_and_saves_the_same_weights(tiny_encoder: Path, tmp_path: Path) -> None:
     build(tiny_encoder).save(tmp_path / "model")
-    exact = tercet.load(tmp_path / "model", device="cpu")
+    exact = tercet.load(tmp_path / "model", device="cpu", precision="fp32")
     rough = tercet.load(tmp_path / "model", device="cpu", precision="bf16")
-    assert exact.precision == "fp32"
     vectors = rough.embed(SENTENCES)
     assert not np.array_equal(vectors, exact.embed(SENTENCES))
     assert (vectors * exact.embed(SENTENCES)).sum(axis=1).min() > 0.999
@@ -112,6 +111,23 @@ def test_bf16_is_near_fp32_and_saves_the_same_weights(tiny_encoder: Path, tmp_pa
 def test_an_unknown_precision_is_refused() -> None:
     with pytest.raises(TercetError, match="`precision` is 'int3'; it is fp32 or bf16"):
         tercet.load(precision="int3")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("variable", "precision"), [("", "fp32"), ("bf16", "bf16")])
+def test_the_environment_sets_the_usual_precision(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, variable: str, precision: str
+) -> None:
+    monkeypatch.setenv("TERCET_PRECISION", variable)
+    assert tercet.load(tiny_encoder, device="cpu").precision == precision
+    assert tercet.load(tiny_encoder, device="cpu", precision="fp32").precision == "fp32"
+
+
+def test_an_unknown_precision_in_the_environment_is_refused(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_PRECISION", "int3")
+    with pytest.raises(TercetError, match="TERCET_PRECISION is 'int3'; it is fp32 or bf16"):
+        tercet.load(tiny_encoder)
 
 
 def build(folder: Path, *, pooling: str = "mean", tasks: dict[str, TaskSpec] = TASKS) -> Model:

@@ -8,6 +8,7 @@ import pytest
 from tercet.cli import bench as bench_module
 from tercet.cli import rates
 from tercet.cli.app import main
+from tercet.infer import half
 
 
 @pytest.fixture
@@ -57,10 +58,12 @@ def test_mistakes_are_one_sentence(bench, scripts: Path) -> None:
     assert talk.strip() == "error: Unknown benchmark 'embd'; known are embed."
 
 
+@pytest.mark.usefixtures("on_cpu")
 def test_this_machine_is_measured(bench, scripts: Path, monkeypatch, tiny_encoder: Path) -> None:
     """Without the repository, with whatever is installed."""
     monkeypatch.setattr(rates, "SINGLES", 2)
     monkeypatch.setattr(rates, "RUNS", 1)
+    monkeypatch.setattr(half, "cpu_has", lambda _: False)
     arguments = ("--model", str(tiny_encoder), "--sentences", "64")
     code, out, _ = bench(*arguments)
     lines = [line.split("\t") for line in out.splitlines()]
@@ -78,5 +81,11 @@ def test_this_machine_is_measured(bench, scripts: Path, monkeypatch, tiny_encode
     code, out, talk = bench(*arguments)
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["tercet"]
+    monkeypatch.setattr(half, "cpu_has", lambda instructions: instructions == "amx_bf16")
+    _, out, _ = bench(*arguments)
+    rows = {line.split("\t")[0]: line.split("\t")[5] for line in out.splitlines()[1:]}
+    assert rows.keys() == {"tercet", "tercet bf16"}
+    assert rows["tercet"] == "1.0000"
+    assert float(rows["tercet bf16"]) > 0.99
     assert "pip install sentence-transformers" in talk
     assert "pip install 'tercet[onnx]'" in talk

@@ -86,19 +86,17 @@ def memory_chart(document: Document) -> str:
 
 
 def encoders_parts(document: Document) -> dict[str, str]:
-    """A table for each device."""
+    """A table for each machine and precision."""
     lines: list[str] = []
-    for device, found in document.items():
+    for title, found in document.items():
         families = found["families"]
         first = next(iter(families.values()))
-        where = first["machine"].get("gpu") or first["machine"]["processor"]
-        how = "ours in bf16" if device == "cuda" else "both in fp32"
         columns = ["architecture", "layers", "tokens per text", "Tercet, sentences/s"]
         columns += ["sentence-transformers", "ratio", "its setting", "lowest cosine"]
         cells = [_family(name, each) for name, each in families.items()]
         versions = ", ".join(f"{part} {number}" for part, number in first["versions"].items())
         commits = ", ".join(sorted({each["commit"] for each in families.values()}))
-        lines += [f"## {where}, {how}", "", *markdown_table(columns, cells), ""]
+        lines += [f"## {title}", "", *markdown_table(columns, cells), ""]
         lines += [f"{first['sentences']:,} texts; commit {commits}; {versions}.", ""]
     return {"tables": "\n".join(lines).rstrip()}
 

@@ -16,7 +16,7 @@ from tercet.model import Model, load
 from tercet.progress import Progress
 from tercet.specs import Floats
 
-PEER = "sentence-transformers"
+PEER, OURS = "sentence-transformers", "tercet"
 SINGLES = 40
 
 
@@ -33,7 +33,7 @@ class Rates:
     """What was measured.
 
     timings: by library; sentence-transformers first, if it is installed
-    cosines: the mean cosine of each library's vectors to those of the model in torch
+    cosines: the mean cosine of each library's vectors to those of the model in torch, in fp32
     missing: the packages, by what they would add
     """
 
@@ -77,7 +77,7 @@ def measure(model: Model, *, count: int, progress: Progress) -> Rates:
                     times = [seconds(encode, [text]) for text in texts[:SINGLES]]
                     timings[name].single.extend(times)
         progress(total, total)
-    plain = vectors["tercet"]
+    plain = vectors[OURS]
     cosines = {name: float((found * plain).sum(axis=1).mean()) for name, found in vectors.items()}
     device = str(model.engine.machine()["device"])
     return Rates(len(texts), device, timings, cosines, missing)
@@ -93,7 +93,7 @@ def _encoders(model: Model, place: Path) -> tuple[dict[str, Encode], dict[str, s
         encoders[PEER] = _peer(place / "model", device)
     else:
         missing[f"the ratio to {PEER}"] = f"pip install {PEER}"
-    encoders["tercet"] = model.embed
+    encoders |= _torch_engines(model)
     if not _has("onnx", "onnxruntime"):
         missing["the 8-bit export, the fastest on a CPU"] = "pip install 'tercet[onnx]'"
         return encoders, missing
@@ -104,8 +104,19 @@ def _encoders(model: Model, place: Path) -> tuple[dict[str, Encode], dict[str, s
     precisions: dict[str, Precision] = {"onnx": "fp32", "onnx-int8": "int8"}
     for name, precision in precisions.items():
         export_onnx(place / name, parts, precision=precision)
-        encoders[f"tercet {name}, CPU"] = load(place / name).embed
+        encoders[f"{OURS} {name}, CPU"] = load(place / name).embed
     return encoders, missing
+
+
+def _torch_engines(model: Model) -> dict[str, Encode]:
+    """In full precision, and in bf16 where that should be faster."""
+    from tercet.infer.half import is_worth_half
+
+    exact = Model(model.network, model.tokenizer, model.info)
+    if not is_worth_half(model.network.device):
+        return {OURS: exact.embed}
+    half = Model(model.network, model.tokenizer, model.info, precision="bf16")
+    return {OURS: exact.embed, f"{OURS} bf16": half.embed}
 
 
 def _has(*packages: str) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from tercet.data.likely import LabelKind
 from tercet.errors import ArgumentError
@@ -24,6 +23,7 @@ from tercet.fitting.result import SUMMARY, FitResult, TaskScore
 from tercet.fitting.sources import Given, Source
 from tercet.fitting.work import Fitted, Work
 from tercet.model import SHIPPED, Model, load
+from tercet.nn.onednn import cpu_has
 from tercet.report.report import Report
 from tercet.specs import Long
 from tercet.specs.stages import Precision
@@ -172,10 +172,7 @@ def _precision(device: str | None) -> Precision:
     usual precision."""
     if World.join(device).device.type != "cpu":
         return "auto"
-    # Empty where this torch cannot tell.
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    has_bf16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
-    return "bf16" if has_bf16 else "auto"
+    return "bf16" if cpu_has("avx512_bf16", "amx_bf16") else "auto"
 
 
 def _reading(

@@ -39,7 +39,9 @@ def load(
         sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
         `tercet/small`, the model that comes with the package
     device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
-    precision: `fp32` or `bf16`, in which the encoder computes; default: bf16 on GPUs that have it
+    precision: `fp32` or `bf16`, in which the encoder computes; default: the environment variable
+        TERCET_PRECISION, else bf16 on GPUs that have it. On Intel CPUs with AMX bf16 is several
+        times as fast too
     long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
         them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
         was made
@@ -86,7 +88,10 @@ def _load(
         with reading(folder):
             return Model(*load_onnx_folder(folder), source=origin, sketch=read_seen(folder))
     with needing_torch():
+        from tercet.infer.half import usual_precision
+
         chosen = _device(device)
+        precision = precision or usual_precision(chosen)
     with reading(folder):
         if is_model_folder(folder):
             parts = load_model_folder(folder, layers=layers)
@@ -101,7 +106,7 @@ def _load(
         parts.info,
         source=origin,
         sketch=sketch,
-        precision=precision or _usual_precision(chosen),
+        precision=precision,
         layers=layers,
     )
 
@@ -115,14 +120,6 @@ def _foreign(folder: Path, source: str) -> Parts:
         )
     name = Path(source).name if Path(source).is_absolute() else source
     return load_foreign_folder(folder, name=name)
-
-
-def _usual_precision(device: torch.device) -> Precision:
-    """bf16 on GPUs that compute in it, fp32 elsewhere."""
-    import torch
-
-    has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bf16" if has_bf16 else "fp32"
 
 
 def _device(name: str | None) -> torch.device:

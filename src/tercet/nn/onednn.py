@@ -127,6 +127,13 @@ def is_worth_training() -> bool:
     return (amd_family() or 0) >= ZEN_5 and _has_operators()
 
 
+def cpu_has(*instructions: str) -> bool:
+    """Whether the CPU has any of these, by torch's names, such as `amx_bf16`."""
+    # Empty where this torch cannot tell.
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name) for name in instructions)
+
+
 def replace_linear(module: nn.Module, make: Callable[[nn.Linear], nn.Linear]) -> None:
     """Replace all linear layers in full precision; values, shapes and names do not change."""
     for part in list(module.modules()):
