@@ -31,7 +31,7 @@ def _command(words: str, command: Any) -> str:
     # A star at the start of a line would begin a list.
     lines = [f"## {words}\n", re.sub(r"^\*", r"\\*", about.strip(), flags=re.MULTILINE) + "\n"]
     if example:
-        lines.append(f"```text\n{' '.join(example.split())}\n```\n")
+        lines.append(f"```sh\n{' '.join(example.split())}\n```\n")
     lines.append(f"```{{program}} {words}\n```\n")
     visible = [each for each in command.params if not each.hidden and each.name != "help"]
     return "\n".join(lines + [_option(each) for each in visible])
