@@ -28,7 +28,7 @@ COMMANDS = {
     "fit": "Train one model on your own labelled files; no recipe needed.",
     "train": "Train a recipe and write a run folder.",
     "evaluate": "Score models on suites.",
-    "predict": "Predict one task for sentences or pairs, as JSON lines.",
+    "predict": "Predict one task for sentences, pairs or a file.",
     "embed": "Embed the texts of a file, on this machine or on a Ray cluster.",
     "mine": "Find the closest pairs of a file, or groups of duplicates.",
     "index": "Build an index of texts to search, or change one by id.",

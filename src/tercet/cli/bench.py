@@ -31,7 +31,9 @@ def bench(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL_HELP)] = None,
     layers: LayersOption = None,
-    sentences: Annotated[int, typer.Option(min=64, help="Sentences to embed per run.")] = 1_000,
+    sentences: Annotated[
+        int, typer.Option(metavar="N", min=64, help="Sentences to embed per run.")
+    ] = 1_000,
     listed: Annotated[
         bool, typer.Option("--list", help="List the benchmarks of the repository instead.")
     ] = False,

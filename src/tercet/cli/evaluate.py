@@ -83,7 +83,7 @@ def evaluate(
     rows: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Use at most this many rows per task and set; some suites use all."
+            metavar="N", min=1, help="Use at most N rows per task and set; some suites use all."
         ),
     ] = None,
     split: Annotated[

@@ -27,8 +27,8 @@ def export(
     onnx, onnx-int8: graphs for ONNX Runtime, in single precision or with 8-bit linear layers; the
     folder loads in Tercet, on a CPU, without torch.
 
-    A model that was trained for several depths keeps all of them as a sentence-transformers folder,
-    in which that library uses the full one; with --layers, and in ONNX folders, it has one depth.
+    A sentence-transformers folder keeps all depths that the model was trained for, and that library
+    uses the full one. With --layers, and in ONNX folders, there is one depth.
 
     Example: tercet export runs/best --format onnx-int8 --out exported
     """

@@ -17,7 +17,7 @@ OF_ALL = "For one of several files: TASK=COLUMN."
 
 def fit(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Labelled files, each a task.")
+        list[str], typer.Argument(metavar="FILE", help="Labelled files; each becomes a task.")
     ],
     text: Annotated[
         list[str] | None,
@@ -55,43 +55,47 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Rows with the same value here are never split up. Also TASK=COLUMN.",
+            help="Rows with the same value here stay on one side of every split. Also TASK=COLUMN.",
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(metavar="N", help="About how long it may take.", min=0.1)
+        float, typer.Option(metavar="N", help="Minutes that it may take, roughly.", min=0.1)
     ] = 10.0,
     encoder: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="What to start from; default: the model that ships."),
+        typer.Option(
+            metavar="MODEL", help="The encoder to start from; default: the model that ships."
+        ),
     ] = None,
     onto: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Add the tasks to this finished model, whose answers stay as they are.",
+            help="Add the tasks to this finished model; its own answers stay the same.",
         ),
     ] = None,
     long: Annotated[
         Literal["truncate", "windows"] | None,
         typer.Option(
-            help="Texts longer than the encoder reads: drop their end, or read all of them in "
-            "windows; default: windows if there are many."
+            help="What to do with texts that are longer than the encoder reads: drop their end, or "
+            "read them whole, in windows; default: windows if there are many."
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The run folder; default: runs/NAME.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the split and the training.")] = 11711,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The seed of the split and the training.")
+    ] = 11711,
     device: Annotated[
-        str | None, typer.Option(help="cpu or cuda; default: cuda if available.")
+        str | None, typer.Option(metavar="DEVICE", help="cpu or cuda; default: cuda if available.")
     ] = None,
 ) -> None:
     """Train one model on your own labelled files: classes, several labels per row, or grades, of
     single texts or pairs.
 
-    It says what it understood of each file, compares its model with the simplest ones, and leaves a
-    run folder: the model, a report, and the recipe to edit and train again.
+    Prints what it understood of each file, compares its model with the simplest ones, and writes a
+    run folder: the model, a report, and the recipe, to edit and train again.
 
     Example: tercet fit tickets.csv questions.csv --minutes 10 --out runs/mine
     """

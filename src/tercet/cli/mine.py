@@ -44,7 +44,7 @@ def mine(
         typer.Option("--groups", help="Groups of rows connected by pairs above the threshold."),
     ] = False,
     rerank: Annotated[
-        bool, typer.Option("--rerank", help="Score the pairs by the cross mode too.")
+        bool, typer.Option("--rerank", help="Score the pairs with the cross mode too.")
     ] = False,
     out: Annotated[
         Path | None,

@@ -26,18 +26,18 @@ IdOption = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    Literal["local", "ray"], typer.Option(help="This process, or a Ray cluster.")
+    Literal["local", "ray"], typer.Option(help="Run in this process or on a Ray cluster.")
 ]
 LongOption = Annotated[
     Literal["truncate", "windows"] | None,
     typer.Option(
-        help="Texts longer than the model reads: drop their end, or read all of them in windows; "
-        "default: as the model."
+        help="What to do with texts that are longer than the model reads: drop their end, or read "
+        "them whole, in windows; default: the model's setting."
     ),
 ]
 LAYERS_HELP = (
-    "Answer after so many of the model's layers, faster and less accurately; a model says which "
-    "depths it was trained for. Default: all."
+    "Use only the first N layers: faster, less accurate. The model must be trained for this depth. "
+    "Default: all."
 )
 LayersOption = Annotated[int | None, typer.Option(metavar="N", min=1, help=LAYERS_HELP)]
 WidthOption = Annotated[
@@ -45,7 +45,7 @@ WidthOption = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Cut vectors to their first N numbers, one of the model's widths; default: all.",
+        help="Cut vectors to their first N numbers; N is one of the model's widths. Default: all.",
     ),
 ]
 AddressOption = Annotated[

@@ -23,7 +23,7 @@ def reproduce(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All experiments of the reports, as without names.")
+        bool, typer.Option("--all", help="All experiments of the reports; the same as no names.")
     ] = False,
     data: Annotated[
         Path | None,
@@ -35,8 +35,8 @@ def reproduce(
     encoder: Annotated[
         str | None, typer.Option(help="The encoder; default: that of each recipe.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds per recipe.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds per recipe.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parallel runs.")] = 1,
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Train the recipes' teachers first.")
     ] = False,
@@ -47,12 +47,14 @@ def reproduce(
     minutes: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Start no experiment after this time; those running finish; default: all."
+            metavar="N",
+            min=0,
+            help="Start no experiment after N minutes; those that run finish. Default: no limit.",
         ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key of all recipes."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key in all recipes."),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:

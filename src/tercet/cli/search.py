@@ -24,11 +24,13 @@ def search(
         str | None, typer.Option(metavar="SQL", help='A condition on columns: "price > 3".')
     ] = None,
     rerank: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Rerank the nearest N rows by the cross mode.")
+        int, typer.Option(metavar="N", min=0, help="Rerank the nearest N rows with the cross mode.")
     ] = 0,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model of the index; default: loaded by its name."),
+        typer.Option(
+            metavar="MODEL", help="The model of the index; default: found by its stored name."
+        ),
     ] = None,
     plugin: PluginOption = None,
 ) -> None:

@@ -14,6 +14,8 @@ from tercet.errors import TercetError, install_hint
 def _option(name: str, help_text: str, **settings: Any) -> Any:
     """An option that can also be set with an environment variable."""
     variable = f"TERCET_{name.upper().replace('-', '_')}"
+    if "min" in settings:
+        settings.setdefault("metavar", "N")
     return typer.Option(f"--{name}", envvar=variable, help=help_text, **settings)
 
 
@@ -23,12 +25,14 @@ def serve(
     index: Annotated[
         Path | None, _option("index", "The folder of an index, for /search.", metavar="FOLDER")
     ] = None,
-    host: Annotated[str, _option("host", "The address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, _option("host", "The address to listen on.", metavar="HOST")
+    ] = "127.0.0.1",
     port: Annotated[
         int, _option("port", "The port to listen on; 0 picks a free one.", min=0, max=65535)
     ] = 8000,
     workers: Annotated[
-        int, _option("workers", "Processes; they share the weights in memory.", min=1)
+        int, _option("workers", "Number of processes; they share the weights in memory.", min=1)
     ] = 1,
     keys: Annotated[
         Path | None,
@@ -46,32 +50,39 @@ def serve(
         list[str] | None,
         _option(
             "allowed-host",
-            "A name of this server in the header Host, besides localhost; may be repeated.",
+            "A name that the header Host may have, besides localhost; may be repeated.",
             metavar="NAME",
         ),
     ] = None,
-    max_inputs: Annotated[int, _option("max-inputs", "Inputs per request.", min=1)] = 2048,
+    max_inputs: Annotated[int, _option("max-inputs", "The most inputs per request.", min=1)] = 2048,
     max_tokens: Annotated[
-        int | None, _option("max-tokens", "Tokens per input; default: as the model.", min=4)
+        int | None,
+        _option("max-tokens", "The most tokens per input; default: the model's own limit.", min=4),
     ] = None,
     long_inputs: Annotated[
         Literal["truncate", "windows", "refuse"] | None,
         _option(
             "long-inputs",
-            "Truncate longer inputs, read them in windows, or refuse them; default: as the model. "
-            "A request may override it.",
+            "Truncate longer inputs, read them in windows, or refuse them; default: the model's "
+            "setting. A request may override it.",
         ),
     ] = None,
-    max_body: Annotated[int, _option("max-body", "Bytes per request.", min=1)] = 4 * 2**20,
-    queue_inputs: Annotated[int, _option("queue-inputs", "Inputs in the queue.", min=1)] = 8192,
-    queue_tokens: Annotated[int, _option("queue-tokens", "Tokens in the queue.", min=1)] = 2**19,
+    max_body: Annotated[int, _option("max-body", "The most bytes per request.", min=1)] = 4 * 2**20,
+    queue_inputs: Annotated[
+        int, _option("queue-inputs", "The most inputs in the queue.", min=1)
+    ] = 8192,
+    queue_tokens: Annotated[
+        int, _option("queue-tokens", "The most tokens in the queue.", min=1)
+    ] = 2**19,
     batch_tokens: Annotated[
-        int | None, _option("batch-tokens", "Tokens per batch; default: by device.", min=1)
+        int | None,
+        _option("batch-tokens", "Tokens per batch; default: depends on the device.", min=1),
     ] = None,
     max_wait: Annotated[
-        float, _option("max-wait", "Seconds of queued work; beyond, status 429.", min=0.01)
+        float,
+        _option("max-wait", "The most seconds of queued work; beyond that, status 429.", min=0.01),
     ] = 5.0,
-    timeout: Annotated[float, _option("timeout", "Seconds per request.", min=0.1)] = 30.0,
+    timeout: Annotated[float, _option("timeout", "The most seconds per request.", min=0.1)] = 30.0,
     plugin: PluginOption = None,
 ) -> None:
     """Serve a model with the APIs of OpenAI, text-embeddings-inference and Tercet, and a web page.

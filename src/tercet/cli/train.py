@@ -39,7 +39,7 @@ def train(
         typer.Option("--changed-data", help="Resume even if the data has changed since."),
     ] = False,
     device: Annotated[
-        str | None, typer.Option(help="cpu or cuda; default: cuda if available.")
+        str | None, typer.Option(metavar="DEVICE", help="cpu or cuda; default: cuda if available.")
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard logs.")
