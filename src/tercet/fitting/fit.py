@@ -73,10 +73,13 @@ def fit(
         These take one value, or a mapping by task.
     encoder: what to start from: a name of `tercet weights`, a folder or a finished model; default:
         the model that comes with the package
-    onto: a finished model to add the tasks to; its encoder and its answers stay as they are
+    onto: a finished model to add the tasks to; its encoder and its answers stay the same
     long: `truncate` texts that are longer than the encoder reads at once, or read all of them in
         `windows`; default: windows if more than a twentieth of the texts are longer
+    minutes: roughly how long it may take
+    seed: the seed of the split and the training
     out: the run folder; default: runs/TASK
+    device: `cpu` or `cuda`; default: a GPU if there is one
     progress: whether to show it on stderr; default: in notebooks and terminals
     listener: what shows progress instead
 

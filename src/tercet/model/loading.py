@@ -39,14 +39,14 @@ def load(
         sentence-transformers folder, a name of `tercet weights`, or a model hub id; default:
         `tercet/small`, the model that comes with the package
     device: `cpu`, `cuda`, `cuda:1`; default: a GPU if there is one
-    precision: `fp32` or `bf16`, in which the encoder computes; default: the environment variable
-        TERCET_PRECISION, else bf16 on GPUs that have it. On Intel CPUs with AMX bf16 is several
-        times as fast too
+    precision: in which the encoder computes, `fp32` or `bf16`; default: the environment variable
+        TERCET_PRECISION, else bf16 on GPUs that have it. On Intel CPUs with AMX, too, bf16 is
+        several times as fast
     long: what to do with texts longer than the model reads at once: `truncate` them, or read all of
         them in overlapping `windows` whose vectors and outputs are averaged; default: as the model
         was made
-    layers: after how many of its first layers it answers, faster and less accurately; only these
-        are read. A model that was trained for several `depths` has a choice; default: all
+    layers: how many of its first layers to load and use, for a model that was trained for several
+        `depths`: fewer layers are faster and less accurate; default: all
 
     >>> model = tercet.load()
     >>> model

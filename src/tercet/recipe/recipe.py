@@ -39,7 +39,7 @@ class Recipe(Spec):
     """
 
     name: str
-    """What lists, runs and model cards call it. Example: `"team"`."""
+    """Name in lists, runs and model cards. Example: `"team"`."""
     summary: str
     """One line for the list of recipes. Example: `"Which team a ticket belongs to."`."""
     report: str | None = None
@@ -52,7 +52,7 @@ class Recipe(Spec):
     """The scores that it gives on the test rows, whose labels are not public, if any. Example: `{
     sentiment = 0.534 }`."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 11711
-    """Of everything random in a run, such as fresh weights, dropout and the order of rows. Example:
+    """Seed of everything random: fresh weights, dropout, the order of rows and the like. Example:
     `7`."""
     onto: str | None = None
     """A finished model (a run, a model folder or `tercet/small`) that these tasks are added to. Its

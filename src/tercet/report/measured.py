@@ -57,11 +57,11 @@ def evaluate(
 ) -> Measured:
     """Score a model on suites, as `tercet evaluate` does.
 
-    model: or what `load` finds it by; default: the model that comes with the package
+    model: a model, or what `tercet.load` takes; default: the model that comes with the package
     data: the folder of the suites' files; or labelled files or tables by the name of the task,
         such as `{"team": frame}`; or one labelled file, for a model with one task
     suites: names; default: `tasks`
-    rows: at most so many rows of each task and set, for a quick look
+    rows: at most this many rows of each task and set, for a quick look; default: all
     progress: whether to show it on stderr; default: in notebooks and terminals
     phases: starts the progress of one phase instead
 

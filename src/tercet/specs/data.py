@@ -23,7 +23,7 @@ class EncoderSpec(Spec):
     """The most tokens that are read at once; a finished model's own is its default. Example:
     `256`."""
     layers: Count | None = None
-    """How many of its layers are used, from the first on; default: all. Example: `6`."""
+    """Use only this many of its layers, from the first on; default: all. Example: `6`."""
     long: Long = "truncate"
     """Longer sentences and joined pairs are truncated, or read in windows that overlap and are
     averaged; training itself reads the first `max_tokens` of them. A finished model's own is its
@@ -92,7 +92,7 @@ class PairsSpec(Spec):
     among: Count = 10
     """How many nearest sentences the second one is drawn from. Example: `5`."""
     seed: Annotated[int, Field(ge=0)] = 11711
-    """Separate, so that runs with other seeds have the same pairs. Example: `1`."""
+    """Seed of the pairs alone, so that runs with other seeds have the same pairs. Example: `1`."""
 
     @model_validator(mode="after")
     def _makes_some(self) -> Self:
@@ -111,7 +111,7 @@ class NegativesSpec(Spec):
     among: Count = 20
     """How many of the nearest second texts they are drawn from. Example: `50`."""
     seed: Annotated[int, Field(ge=0)] = 11711
-    """Separate, so that runs with other seeds have the same pairs. Example: `7`."""
+    """Seed of the pairs alone, so that runs with other seeds have the same pairs. Example: `7`."""
 
 
 class ChangesSpec(Spec):
@@ -126,7 +126,7 @@ class ChangesSpec(Spec):
     `not` put in or taken out, the parts of an `and` swapped, which keeps the meaning; default:
     all. Example: `["words", "roles"]`."""
     seed: Annotated[int, Field(ge=0)] = 11711
-    """Separate, so that runs with other seeds have the same pairs. Example: `7`."""
+    """Seed of the pairs alone, so that runs with other seeds have the same pairs. Example: `7`."""
 
 
 def _files_or_share(value: Any) -> Any:
@@ -159,11 +159,11 @@ class DataSpec(Spec):
     label: Column | None = None
     """The label column, by name or by number from 1. Example: `"team"`."""
     label_separator: Annotated[str, Field(min_length=1)] | None = None
-    """Between the labels of a cell, where a task has `multi_label`. Example: `","`."""
+    """Separator between the labels in a cell, for tasks with `multi_label`. Example: `","`."""
     delimiter: Delimiter | None = None
-    """Of CSV and TSV files; default: detected. Example: `"semicolon"`."""
+    """Delimiter of CSV and TSV files; default: detected. Example: `"semicolon"`."""
     quoting: bool | None = None
-    """Whether `"` quotes a field; default: detected. Example: `false`."""
+    """Whether fields may be quoted with `"`; default: detected. Example: `false`."""
     header: bool | None = None
     """Whether the first line names the columns; default: detected. Example: `true`."""
     label_map: dict[str, float] | None = None

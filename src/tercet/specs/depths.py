@@ -14,7 +14,7 @@ class DepthsSpec(Spec):
     = "pooler"` a pooler, of its own; one pass of the encoder serves all of them."""
 
     layers: Annotated[list[Count], Field(min_length=1)]
-    """How many layers each depth has, the full depth may be listed too. Example:
+    """Number of layers of each depth; the full depth may be listed too. Example:
     `[2, 3, 4]`."""
     hidden: Annotated[list[Count], Field(min_length=1)] | None = None
     """Widths of the hidden layers of heads and shared layers at these depths, where those of the

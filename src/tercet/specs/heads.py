@@ -69,9 +69,9 @@ class MlpHeadSpec(HeadSpec):
     hidden: list[Count] = Field(default_factory=list)
     """Widths of hidden layers; default: none, which makes it one linear layer. Example: `[256]`."""
     activation: Activation = "relu"
-    """After each hidden layer. Example: `"gelu"`."""
+    """Activation after each hidden layer. Example: `"gelu"`."""
     dropout: Share = 0.1
-    """Before each linear layer. Example: `0.3`."""
+    """Dropout before each linear layer. Example: `0.3`."""
 
 
 @declare
@@ -91,9 +91,9 @@ class FeatureHeadSpec(HeadSpec):
     hidden: list[Count] = Field(default_factory=list)
     """Widths of hidden layers; default: none, which makes it one linear layer. Example: `[128]`."""
     activation: Activation = "relu"
-    """After each hidden layer. Example: `"tanh"`."""
+    """Activation after each hidden layer. Example: `"tanh"`."""
     dropout: Share = 0.1
-    """Before each linear layer. Example: `0.2`."""
+    """Dropout before each linear layer. Example: `0.2`."""
 
     def input_width(self, width: int) -> int:
         return sum(1 if name in ("dot", "cosine") else width for name in self.features)
@@ -114,7 +114,7 @@ class CosineHeadSpec(HeadSpec):
     projection_width: Count | None = None
     """Width of that layer, where it differs. Example: `128`."""
     dropout: Share = 0.0
-    """Before the projection. Example: `0.1`."""
+    """Dropout before the projection. Example: `0.1`."""
 
     @property
     def narrows(self) -> bool:
@@ -140,9 +140,9 @@ class DensePairHeadSpec(HeadSpec):
     difference: bool = True
     """A third linear layer, on the difference of the two orders' vectors. Example: `false`."""
     activation: Activation | None = None
-    """Before the final linear layer. Example: `"relu"`."""
+    """Activation before the final linear layer. Example: `"relu"`."""
     dropout: Share = 0.1
-    """Before the linear layer of each order. Example: `0.3`."""
+    """Dropout before the linear layer of each order. Example: `0.3`."""
 
 
 @declare
@@ -155,9 +155,9 @@ class LayersHeadSpec(HeadSpec):
 
     kind: Literal["layers"] = "layers"
     layers: Count
-    """How many layers. Example: `2`."""
+    """Number of layers. Example: `2`."""
     dropout: Share = 0.1
-    """Before the linear layer. Example: `0.2`."""
+    """Dropout before the linear layer. Example: `0.2`."""
 
 
 @declare
@@ -197,9 +197,9 @@ class SharedSpec(Spec):
     hidden: Annotated[list[Count], Field(min_length=1)]
     """Widths of the layers. Example: `[256, 128]`."""
     activation: Activation = "relu"
-    """After each. Example: `"gelu"`."""
+    """Activation after each layer. Example: `"gelu"`."""
     dropout: Share = 0.0
-    """Before each. Example: `0.1`."""
+    """Dropout before each layer. Example: `0.1`."""
 
     @field_validator("name")
     @classmethod

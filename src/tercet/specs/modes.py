@@ -19,7 +19,7 @@ class ModeSpec(Spec):
     head: Head | None = None
     """Only for objectives that need one. Example: `{ kind = "mlp", hidden = [256] }`."""
     dropout: Share = 0.0
-    """Of the vectors that the head reads, before shared layers and features of two vectors.
+    """Dropout of the vectors that the head reads, before shared layers and features of two vectors.
     Example: `0.3`."""
     objective: Objective
     """The loss, and how outputs become predictions. Example: `{ kind = "cross-entropy" }`."""

@@ -236,7 +236,7 @@ class BinnedCrossEntropySpec(GradedSpec):
     implementation = "tercet.objectives.binned_cross_entropy:BinnedCrossEntropy"
     kind: Literal["binned-cross-entropy"] = "binned-cross-entropy"
     bins: Annotated[int, Field(ge=2)] = 6
-    """Evenly spaced from the lowest to the highest label. Example: `11`."""
+    """Number of bins, evenly spaced from the lowest to the highest label. Example: `11`."""
 
     def outputs(self, labels: LabelSpace) -> int:
         return self.bins
@@ -318,4 +318,4 @@ class SupervisedContrastiveSpec(ObjectiveSpec):
     """softmax: SupCon, over all of the batch; squared: cosines are drawn to 1 within a class and to
     0 between classes, which suits a few rows per class. Example: `"squared"`."""
     temperature: Positive = 0.1
-    """Of the softmax. Example: `0.05`."""
+    """Temperature of the softmax. Example: `0.05`."""

@@ -28,22 +28,22 @@ class ScheduleSpec(Part):
     """`choose(spec, dev, tasks)`: the task to train from a score on dev to the next."""
 
     order: list[str] | None = None
-    """sequential and round-robin: may name a task several times. Example: `["sentiment",
-    "paraphrase"]`."""
+    """Order of the tasks, for sequential and round-robin; a task may occur several times. Example:
+    `["sentiment", "paraphrase"]`."""
     weights: dict[str, Positive] | None = None
-    """random: how likely each task is; default: equally. Example: `{ sentiment = 1, paraphrase = 3
-    }`."""
+    """How likely each task is, for random; default: all equally. Example: `{ sentiment = 1,
+    paraphrase = 3 }`."""
     goals: dict[str, Positive] | None = None
-    """needs: the score that each task should reach; default: 1. Example: `{ sentiment = 0.5,
+    """The score that each task should reach, for needs; default: 1. Example: `{ sentiment = 0.5,
     paraphrase = 0.85 }`."""
     temperature: Positive = 2.0
-    """temperature: 1 draws tasks by size; the higher, the more equally. Example: `4`."""
+    """1 draws tasks by size; higher values draw them more equally. Example: `4`."""
     walk: Literal["once", "cycle"] = "once"
-    """round-robin and together: an epoch takes every task's data once, or repeats the smaller ones
-    until the largest is done. Example: `"cycle"`."""
+    """Whether an epoch takes every task's data once, or repeats the smaller ones until the largest
+    is done, for round-robin and together. Example: `"cycle"`."""
     steps_per_epoch: Count | None = None
-    """random, temperature, annealed and needs; default: the number of batches of all tasks.
-    Example: `1000`."""
+    """Steps that count as an epoch, for random, temperature, annealed and needs; default: the
+    number of batches of all tasks. Example: `1000`."""
 
     @model_validator(mode="after")
     def _keys_fit_kind(self) -> Self:

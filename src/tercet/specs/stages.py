@@ -20,13 +20,14 @@ class OptimiserSpec(Spec):
     head_lr: Positive | None = None
     """Learning rate of heads; default: `lr`. Example: `1e-3`."""
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.01
-    """Not on biases and norms. Example: `0.1`."""
+    """Weight decay, except of biases and norms. Example: `0.1`."""
     betas: tuple[Share, Share] = (0.9, 0.999)
     """Decay of the moving averages of gradients and of their squares. Example: `[0.9, 0.98]`."""
     eps: Positive = 1e-8
     """Added to the denominator of a step, for stability. Example: `1e-6`."""
     decay: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls to zero over the stage. Example: `"cosine"`."""
+    """How the learning rate falls over the stage; linear and cosine end at zero. Example:
+    `"cosine"`."""
     warmup: Share = 0.1
     """Share of the stage's steps in which the learning rate rises first. Example: `0.06`."""
     clip: Annotated[float, Field(ge=0.0)] = 1.0
@@ -56,24 +57,24 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 class StageSpec(Spec):
     name: Annotated[str, Field(min_length=1)] = "train"
-    """What logs and `--set` call it. Example: `"warm-up"`."""
+    """Name in logs and in `--set`. Example: `"warm-up"`."""
     tasks: Annotated[list[str], Field(min_length=1)] | None = None
     """Tasks that train; default: all. Example: `["paraphrase"]`."""
     schedule: Schedule = RoundRobinSpec()
     """Which tasks each step trains. Example: `{ kind = "together" }`."""
     epochs: Positive | None = None
-    """How long, in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed.
+    """Length in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed.
     Example: `3`."""
     steps: Count | None = None
-    """How long, in steps of the optimiser. Example: `500`."""
+    """Length in steps of the optimiser. Example: `500`."""
     solve: bool = False
     """Fit the last layer of every head exactly, by regression on the vectors that the encoder gives
     now, instead of training in steps; heads without such a layer stay as they are. Example:
     `true`."""
     shortened: list[tuple[Count, Count]] | None = None
-    """[step, steps] each: after this step the stage was shortened to so many steps in all, and the
-    rest of the learning rate's schedule compressed into them. `fit` notes here what it did to end
-    in time, so that the recipe trains again to the same model. Example: `[[120, 300]]`."""
+    """Pairs of [step, steps]: after this step the stage was shortened to this many steps in all,
+    and the rest of the learning rate's schedule was compressed into them. `fit` records here how
+    it ended in time, so that the recipe trains again to the same model. Example: `[[120, 300]]`."""
     batch: Count = 32
     """Rows per batch over all processes, for tasks without their own. Example: `64`."""
     accumulate: Count = 1
