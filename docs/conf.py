@@ -36,6 +36,7 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["site"]
+html_search_scorer = str(ROOT / "docs" / "search.js")
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
