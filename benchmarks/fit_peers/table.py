@@ -22,9 +22,9 @@ MARGIN = 0.5
 NOTES = (
     "Accuracy in %, for STS 100 times Pearson; means over {draws} draws. Bold: the best of a row.",
     "All methods get the same rows and the same all-MiniLM-L6-v2; model2vec gets static vectors "
-    "that its own `distill` made of it. Draws and sizes of a data set share one test file of at "
-    "most 2,000 rows; no text of it is in any training file (SICK, which makes its pairs of few "
-    "sentences: no pair of it).",
+    "that its own `distill` made from it. Draws and sizes of a data set share one test file of at "
+    "most 2,000 rows. None of its texts is in any training file (for SICK, whose pairs are made "
+    "from few sentences, none of its pairs).",
     "SetFit: its defaults, but `num_iterations = 20` as in its paper, because by default it takes "
     "all pairs of rows. Its classifier and model2vec's take single texts: on pairs and grades they "
     "cannot be run (-).",
@@ -181,12 +181,15 @@ def render(found: Sequence[Result]) -> str:
     scores = scores_of(found)
     parts = [
         "# Fit against its peers",
+        "`tercet fit` beside SetFit, model2vec and a linear model (logistic or ridge regression on "
+        "the untouched encoder), from few rows to thousands. A cell is a data set with a number of "
+        "rows.",
         "    python benchmarks/fit.py table RESULTS...",
         "\n".join(f"- {note.format(draws=len(DRAWS))}" for note in (*NOTES, _counts(found))),
         "## Scores",
         _grid(("data", "rows", *METHODS), _score_rows(scores)),
         "## Mean by size",
-        "Over the cells that a method can be run on; tercet's mean over the same cells beside it.",
+        "Each method over the cells that it can be run on, beside tercet's mean over these cells.",
         _grid(("rows", "method", "cells", "mean", "tercet"), _mean_rows(scores)),
         "## Wins",
         "Cells in which tercet is better, equal (to a tenth of a point) or worse.",
@@ -197,14 +200,14 @@ def render(found: Sequence[Result]) -> str:
         f"## More than {MARGIN} points below the linear model",
         "\n".join(_below_lines(scores)),
         "## Seconds",
-        "Training with the head and loading of weights, without imports and test predictions; "
-        "mean per job, by device. Jobs side by side on a CPU ran beside other work too: their "
-        "times are upper bounds. ~: SetFit was stopped after some of its steps (`--steps`), and "
-        "the time of the others is estimated from their pace.",
+        "Training, including the head and the loading of weights, without imports and test "
+        "predictions; mean per job, by device. Where several jobs ran at once on a CPU, other work "
+        "ran beside them too: their times are upper bounds. ~: SetFit was stopped after some of "
+        "its steps (`--steps`), and the time of the rest is estimated from their pace.",
         _grid(("device", "jobs at once", "cell", *METHODS), _second_rows(found)),
-        f"tercet takes longer than SetFit, same device, in: {', '.join(slower(found)) or '-'}. "
-        "Single jobs that turned out to have run beside other work, so that their cell's mean is "
-        f"an upper bound: {', '.join(disturbed(found)) or '-'}.",
+        "Cells in which tercet takes longer than SetFit on the same device: "
+        f"{', '.join(slower(found)) or 'none'}. Single jobs that ran beside other work, so that "
+        f"the mean of their cell is an upper bound: {', '.join(disturbed(found)) or 'none'}.",
         "## Macro F1, and Spearman for STS",
         _grid(("data", "rows", *METHODS), _score_rows(scores_of(found, OTHER))),
         "## Environments",
