@@ -62,6 +62,23 @@ def test_packed_weights_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(layer(inputs), expected)
 
 
+@pytest.mark.parametrize("kind", [OneDnnLinear, PackedLinear])
+def test_on_another_device_it_is_a_plain_layer(
+    kind: type[OneDnnLinear], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users move networks to their GPU."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("oneDNN multiplies on the CPU only")
+
+    layer = kind.of(nn.Linear(48, 96))
+    layer.to("meta")
+    monkeypatch.setattr(onednn, "_multiply", refuse)
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            assert layer(torch.empty(5, 48, device="meta")).shape == (5, 96)
+
+
 def test_names_and_values_stay() -> None:
     plain = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     before = {name: tensor.clone() for name, tensor in plain.state_dict().items()}

@@ -21,7 +21,8 @@ ZEN_5 = 26
 class OneDnnLinear(nn.Linear):
     """A linear layer whose products in full precision are oneDNN's, with gradients or without.
 
-    Whatever else it is asked for, such as bf16, is computed as any linear layer does.
+    Whatever else it is asked for, such as bf16 or another device, is computed as any linear layer
+    does.
     """
 
     @classmethod
@@ -160,9 +161,9 @@ def _state_of(weight: Tensor) -> tuple[int, int]:
 
 
 def _is_exact(inputs: Tensor) -> bool:
-    """Whether there is something to multiply, in full precision."""
+    """Whether there is something to multiply, in full precision, on the CPU."""
     exact = inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    return exact and inputs.numel() > 0
+    return exact and inputs.device.type == "cpu" and inputs.numel() > 0
 
 
 @cache
