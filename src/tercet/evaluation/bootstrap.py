@@ -1,4 +1,4 @@
-"""Percentile bootstrap intervals of the metrics."""
+"""Intervals of the metrics: Wilson's for shares of rows, percentile bootstrap for the others."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from tercet.evaluation.metrics import (
 
 RESAMPLES = 1_000
 PERCENTILES = (2.5, 97.5)
+LEVEL = 0.95
+ROUNDING = 1e-9
 _CHUNK = 1 << 18
 """Values drawn at a time: small enough to stay in the processor's cache."""
 
@@ -59,7 +61,11 @@ def paired_differences(
 
 
 def interval(metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int) -> Bounds | None:
-    """The 95 % interval of a metric over resampled rows; None where the metric is undefined.
+    """The 95 % interval of a metric; None where the metric is undefined or rows cannot tell.
+
+    A share of rows, such as the accuracy, has Wilson's interval, which is also right for few rows
+    and for 100 %. Other metrics have a bootstrap over rows, which cannot tell anything if every
+    resample has the same value, as those of a model that is right on all rows.
 
     labels: class numbers or grades [n], or 0 and 1 [n, classes] where rows have several labels
     predictions: probabilities [n, classes] or [n], values [n], or 0 and 1 [n, classes], as the
@@ -68,11 +74,15 @@ def interval(metric: str, labels: ArrayLike, predictions: ArrayLike, seed: int) 
     truth, checked = check_predictions(labels, predictions)
     generator = np.random.default_rng(seed)
     if has_several_labels(truth) and metric in LABEL_METRICS:
+        if metric == "exact-match":
+            return _wilson((truth == checked).all(axis=1))
         return _percentiles(_label_values(metric, truth, (checked,), generator)[0])
     if metric == "f1" and not is_binary(checked):
         raise TercetError("metric 'f1' needs two classes: use 'macro-f1'")
     if metric in CLASS_METRICS:
         columns = truth.astype(np.int64), predicted_classes(checked)
+        if metric == "accuracy":
+            return _wilson(columns[0] == columns[1])
         return _percentiles(_cell_values(metric, *_class_draws(columns, generator)))
     if metric in GRADE_METRICS:
         return _percentiles(_grade_values(metric, truth, checked, generator))
@@ -90,9 +100,19 @@ def estimates(
     }
 
 
+def _wilson(right: NDArray[np.bool_]) -> Bounds | None:
+    """right: whether each row is right [n]"""
+    if not len(right):
+        return None
+    from scipy.stats import binomtest
+
+    share = binomtest(int(right.sum()), len(right)).proportion_ci(LEVEL, method="wilson")
+    return float(share.low), float(share.high)
+
+
 def _percentiles(values: Floats) -> Bounds | None:
     defined = values[np.isfinite(values)]
-    if not len(defined):
+    if not len(defined) or np.ptp(defined) < ROUNDING:
         return None
     low, high = np.percentile(defined, PERCENTILES)
     return float(low), float(high)
