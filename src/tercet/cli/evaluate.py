@@ -94,7 +94,7 @@ def evaluate(
     long: LongOption = None,
     plugin: PluginOption = None,
 ) -> None:
-    """Score a model on suites, with 95 % bootstrap intervals, or compare several models.
+    """Score a model on suites, with 95 % intervals, or compare several models.
 
     * marks the main metric of a task; the overall score uses its most accurate mode. Each further
     model is tested against the first by a paired bootstrap of the same rows. If a file of a suite
