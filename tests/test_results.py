@@ -333,8 +333,11 @@ def test_analyses_of_trained_runs_are_measured_and_shown(
     monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import analyse_reports
-    from rendering.reproduction import analysis_sections
+    from rendering.reproduction import ANALYSED, analysis_sections, not_analysed
 
+    assert list(ANALYSED) == list(analyse_reports.ANALYSES)
+    assert not_analysed(ANALYSED) == []
+    assert "sbert/exp1, robust/exp14." in not_analysed(ANALYSED[:3])[0]
     for name in ("sbert/exp1", "robust/exp14", "simcse/supervised"):
         run = tmp_path / "runs" / name / "seed-11711"
         run.mkdir(parents=True)
