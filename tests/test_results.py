@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from tercet.nn.folder import load_encoder
 from tercet.recipe import Recipe, bundled, find_bundled
 from tercet.reproduce.facts import reading_changes
 from tercet.reproduce.methods import methods
+from tercet.specs.heads import FeatureHeadSpec
 from tercet.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[1]
@@ -264,6 +266,36 @@ def test_every_recipe_of_a_report_quotes_it() -> None:
         assert bool(sized) == bool(method.sizes), name
 
 
+def test_quotes_are_the_words_of_the_reports() -> None:
+    folder = os.environ.get("TERCET_REPORTS")
+    if folder is None:
+        pytest.skip("no reports here; set TERCET_REPORTS")
+    texts = {path.stem: plain(path.read_text("utf-8")) for path in Path(folder).glob("*.txt")}
+    wrong = [
+        (method.recipe, place, words)
+        for method in methods()
+        for place, words in method.quotes
+        if plain(words) not in texts[method.report]
+    ]
+    assert wrong == []
+
+
+def plain(text: str) -> str:
+    """Without line breaks, typographic apostrophes, and what conversion left at formulas."""
+    joined = " ".join(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
+    return re.sub(r"\$ (?=[.,;:)])", "$", joined)
+
+
+def test_the_siamese_baseline_multiplies_vectors_after_dropout() -> None:
+    """ "adding a dropout layer after getting the results returned by the forward() function of each
+    sentence": on the product, one number, it would leave half of the rows without any input."""
+    tasks = find_bundled("siamese/baseline").parse().tasks
+    for mode in (tasks["paraphrase"].bi, tasks["similarity"].bi):
+        assert mode is not None
+        assert isinstance(mode.head, FeatureHeadSpec)
+        assert (mode.head.features, mode.dropout, mode.head.dropout) == (["dot"], 0.5, 0.0)
+
+
 @pytest.mark.parametrize(
     ("recipe", "task", "rows"),
     [
@@ -301,8 +333,11 @@ def test_analyses_of_trained_runs_are_measured_and_shown(
     monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import analyse_reports
-    from rendering.reproduction import analysis_sections
+    from rendering.reproduction import ANALYSED, analysis_sections, not_analysed
 
+    assert list(ANALYSED) == list(analyse_reports.ANALYSES)
+    assert not_analysed(ANALYSED) == []
+    assert "sbert/exp1, robust/exp14." in not_analysed(ANALYSED[:3])[0]
     for name in ("sbert/exp1", "robust/exp14", "simcse/supervised"):
         run = tmp_path / "runs" / name / "seed-11711"
         run.mkdir(parents=True)

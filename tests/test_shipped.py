@@ -17,6 +17,7 @@ from tercet.cli.app import app
 from tercet.data.examples import read_examples
 from tercet.files import read_json_object
 from tercet.model import SHIPPED_FOLDER, Model
+from tercet.recipe import Recipe
 
 RESULTS = Path(__file__).parents[1] / "results"
 SENTENCES = [
@@ -34,7 +35,29 @@ def shipped() -> Model:
 
 
 def test_it_takes_no_more_than_its_share_of_the_package() -> None:
-    assert sum(file.stat().st_size for file in SHIPPED_FOLDER.rglob("*.safetensors")) <= 48_000_000
+    sketch = SHIPPED_FOLDER / "seen.safetensors"
+    assert sketch.stat().st_size <= 4_000_000
+    weights = set(SHIPPED_FOLDER.rglob("*.safetensors")) - {sketch}
+    assert sum(file.stat().st_size for file in weights) <= 48_000_000
+
+
+def test_it_knows_the_rows_that_it_was_trained_on(shipped: Model, real_data: Path) -> None:
+    sketch = shipped.sketch
+    assert sketch is not None
+    tasks = Recipe.load("tercet/small").tasks
+    for name in ("sentiment", "paraphrase", "similarity"):
+        assert sketch.seen(read_examples(tasks[name], "train", real_data).texts).all()
+    # It may take a row in a thousand for its own, and never denies one.
+    known = read_json_object(RESULTS / "contamination.json")
+    seen = sketch.seen(read_examples(tasks["similarity"], "dev", real_data).texts)
+    assert 0 <= seen.sum() - known["sets"]["similarity, dev"]["seen"] <= 3
+    pairs = read_examples(tasks["paraphrase"], "dev", real_data)
+    assert pairs.labels is not None
+    implied = sketch.implied(*pairs.texts)
+    for label in (1, 0):
+        of_file = known["quora-dev"][f"label {label}"]["implied"]
+        # Some rows of the files are held out of training.
+        assert implied[pairs.labels == label].sum() == pytest.approx(of_file, abs=10)
 
 
 def test_it_answers_all_three_tasks(shipped: Model) -> None:

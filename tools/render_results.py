@@ -83,6 +83,27 @@ def contamination_parts(results: Path) -> Parts:
     }
 
 
+def second_round_parts(results: Path) -> Parts:
+    """What the model that ships scores without rows that it has seen, from its own records."""
+    small = read_json_object(results / "small.json")["records"]
+    unseen = {(task, mode): row[-1] for task, mode, *row in small["unseen"]["rows"]}
+    return {
+        "small, cross": _three(unseen["paraphrase", "cross"]),
+        "small, bi": _three(unseen["paraphrase", "bi"]),
+        "small, STS": {row[0]: row[2] for row in small["sts"]["rows"]}["average"],
+    }
+
+
+def hardening_parts(results: Path) -> Parts:
+    """Single figures of the chaos run, from its table."""
+    chaos = read_json_object(results / "hardening.json")["records"]["chaos"]
+    return {f"chaos, {figure}": value for figure, value in chaos["rows"]}
+
+
+def _three(score: str) -> str:
+    return f"{float(score):.3f}"
+
+
 def render_fit(results: Path) -> None:
     """The page of the benchmark of `fit`, which renders its own jobs."""
     from fit_peers.table import render as page
@@ -93,6 +114,8 @@ def render_fit(results: Path) -> None:
 MORE: Mapping[str, Callable[[Path], Parts]] = {
     "base": base_parts,
     "contamination": contamination_parts,
+    "hardening": hardening_parts,
+    "second-round": second_round_parts,
     "encoders": lambda results: encoders_parts(read_json_object(results / "encoders.json")),
     "long": long_text_parts,
 }

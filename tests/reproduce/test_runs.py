@@ -118,6 +118,65 @@ def test_an_ensemble_is_as_many_seeds_and_each_trains_once() -> None:
     assert turns == [seeds, [small]]
 
 
+def finish(experiment: Experiment, out: Path, *changes: str, model: bool = False) -> None:
+    """A finished run, of which records are kept and perhaps the model."""
+    folder = experiment.folder(out)
+    folder.mkdir(parents=True)
+    recipe = Recipe.load(experiment.name, [f"seed={experiment.seed}", *changes])
+    (folder / "recipe.toml").write_text(recipe.to_toml())
+    (folder / "summary.json").write_text("{}")
+    if model:
+        (folder / "model").mkdir()
+
+
+def test_finished_runs_are_kept_however_patient_they_were(
+    done: list[tuple[Experiment, Sequence[str]]], tmp_path: Path
+) -> None:
+    names = ["siamese/sts-mse", "siamese/sts-l1", "bertology/needs"]
+    kept, other, patient = (Experiment(name, FIRST_SEED) for name in names)
+    finish(kept, tmp_path, "checkpoint.every=0")
+    finish(other, tmp_path, "stages.0.optimiser.lr=1e-4")
+    finish(patient, tmp_path, "evaluation.patience=39")
+    counts: list[tuple[int, int]] = []
+    outcomes = run_all(
+        names,
+        data=tmp_path,
+        out=tmp_path,
+        seeds=2,
+        jobs=1,
+        changes=["evaluation.patience=3"],
+        minutes=1.0,
+        report=lambda *_: None,
+        found=lambda *numbers: counts.append(numbers),
+    )
+    assert counts == [(2, 6)]
+    second = [Experiment(name, FIRST_SEED + 1) for name in names]
+    assert [experiment for experiment, _ in done] == [other, *second]
+    assert [outcome.experiment for outcome in outcomes] == [kept, other, patient, *second]
+
+
+@pytest.mark.parametrize(("model", "runs_again"), [(False, False), (True, True)])
+def test_train_scores_are_added_to_finished_runs_whose_model_is_there(
+    model: bool,
+    runs_again: bool,
+    done: list[tuple[Experiment, Sequence[str]]],
+    tmp_path: Path,
+) -> None:
+    finish(Experiment("sbert/exp1", FIRST_SEED), tmp_path, model=model)
+    (outcome,) = run_all(
+        ["sbert/exp1"],
+        data=tmp_path,
+        out=tmp_path,
+        seeds=1,
+        jobs=1,
+        changes=[],
+        train_scores=True,
+        report=lambda *_: None,
+    )
+    assert outcome.reason is None
+    assert bool(done) == runs_again
+
+
 @pytest.mark.parametrize(("jobs", "message"), [(2, "4"), (8, "2"), (1, None)])
 def test_those_that_run_at_once_share_the_cores(
     jobs: int, message: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

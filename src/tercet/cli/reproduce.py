@@ -61,10 +61,12 @@ def reproduce(
     """Run experiments by name and compare them with the published results in a table and a chart.
 
     A second call resumes where the first stopped, and keeps the rows of earlier calls with the same
-    --out. A failed experiment becomes a row with the reason.
+    --out. A failed experiment becomes a row with the reason. Every first seed comes before any
+    second, and without names those come first that the reports' conclusions compare.
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """
+    from tercet.reproduce.contrasts import compared_first
     from tercet.reproduce.facts import facts_of
     from tercet.reproduce.figure import draw
     from tercet.reproduce.runs import choose, run_all, with_earlier
@@ -72,17 +74,24 @@ def reproduce(
 
     if every and names:
         raise TercetError(f"--all runs all experiments: leave {', '.join(names)} out.")
-    chosen = choose(names or [])
+    chosen = choose(names) if names else compared_first(choose([]))
     own = [*([f"encoder.name={encoder}"] if encoder is not None else []), *(overrides or [])]
     out.mkdir(parents=True, exist_ok=True)
+
+    def write(outcomes: list[Outcome]) -> None:
+        known = with_earlier(outcomes, out)
+        write_table(build_rows(known, out), out, facts=facts_of(known, out))
 
     def report(outcome: Outcome, outcomes: list[Outcome], total: int) -> None:
         how = "is done" if outcome.reason is None else f"failed: {outcome.reason}"
         name, seed = outcome.experiment.name, outcome.experiment.seed
         print_message(f"{len(outcomes)} of {total}: {name} with seed {seed} {how}")
         # After each experiment, so that the table is there whatever happens to the rest.
-        known = with_earlier(outcomes, out)
-        write_table(build_rows(known, out), out, facts=facts_of(known, out))
+        write(outcomes)
+
+    def found(finished: int, total: int) -> None:
+        if finished:
+            print_message(f"{finished} of {total} are finished already.")
 
     outcomes = run_all(
         chosen,
@@ -95,7 +104,9 @@ def reproduce(
         train_scores=train_scores,
         minutes=minutes,
         report=report,
+        found=found,
     )
+    write(outcomes)
     if left := seeds * len(chosen) - sum(each.experiment.name in chosen for each in outcomes):
         print_message(f"{left} experiments were not started in time; the same call starts them.")
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -47,8 +48,12 @@ class HashSet:
     def __init__(self, counts: NDArray[np.uint16], lows: NDArray[np.uint16]) -> None:
         self.counts = counts
         self.lows = lows
-        buckets = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
-        self._keys = buckets << np.uint64(_LOW) | lows
+
+    @cached_property
+    def _keys(self) -> Hashes:
+        """Of all members, ascending; made when first asked, since most models are never asked."""
+        buckets = np.repeat(np.arange(len(self.counts), dtype=np.uint64), self.counts)
+        return buckets << np.uint64(_LOW) | self.lows
 
     @classmethod
     def of(cls, hashes: Hashes) -> tuple[HashSet, NDArray[np.int64]]:

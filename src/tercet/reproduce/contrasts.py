@@ -105,6 +105,12 @@ CONTRASTS = (
 )
 
 
+def compared_first(names: Iterable[str]) -> list[str]:
+    """Recipes in their order, but those that a contrast compares before all others."""
+    compared = {name for contrast in CONTRASTS for name in (contrast.first, contrast.second)}
+    return sorted(names, key=lambda name: name not in compared)
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Of two recipes on one encoder: the difference of their means over seeds.

@@ -13,12 +13,13 @@ from dataclasses import astuple, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from tercet.cores import shared_environment
 from tercet.errors import TercetError
 from tercet.files import write_text
-from tercet.recipe import bundled, find_bundled
-from tercet.reproduce.train_scores import write_train_scores
+from tercet.recipe import Recipe, bundled, find_bundled
+from tercet.reproduce.train_scores import TRAIN_FILE, write_train_scores
 from tercet.specs import TeacherSpec
 
 FIRST_SEED = 11711
@@ -75,6 +76,30 @@ def choose(names: Sequence[str]) -> list[str]:
     return chosen
 
 
+def is_finished(experiment: Experiment, out: Path, changes: Sequence[str]) -> bool:
+    """Whether its folder holds a finished run of the recipe with these changes.
+
+    How often a run was saved and how patient it was may differ: rows of one table do, and its facts
+    say so. Of a run that was moved, the recipe and the summary are enough.
+    """
+    folder = experiment.folder(out)
+    if not all((folder / name).is_file() for name in ("summary.json", "recipe.toml")):
+        return False
+    try:
+        own = Recipe.load(experiment.name, [*changes, f"seed={experiment.seed}"])
+        return _method(own) == _method(Recipe.load(folder / "recipe.toml"))
+    except TercetError:
+        return False  # its run says why
+
+
+def _method(recipe: Recipe) -> dict[str, Any]:
+    """The keys that two finished runs of one experiment have in common."""
+    keys = recipe.training()
+    del keys["checkpoint"]
+    keys["evaluation"].pop("patience", None)
+    return keys
+
+
 def with_earlier(outcomes: Sequence[Outcome], out: Path) -> list[Outcome]:
     """These outcomes, and those of other experiments of earlier calls under `out`, by name."""
     known = {outcome.experiment: outcome for outcome in outcomes}
@@ -99,6 +124,7 @@ def run_all(
     train_scores: bool = False,
     minutes: float | None = None,
     report: Callable[[Outcome, list[Outcome], int], None],
+    found: Callable[[int, int], None] = lambda finished, total: None,
 ) -> list[Outcome]:
     """Train every recipe with every seed, `jobs` in parallel; finished ones are not run again.
 
@@ -108,8 +134,9 @@ def run_all(
     from_scratch: train the teachers of all recipes first, where their recipe is named
     train_scores: also score recipes on their training rows, where their report does
     minutes: after this time no experiment is started, and those left have no outcome
-    report: called with each outcome, all outcomes so far in the order of the experiments, and the
-        number of experiments
+    report: called with the outcome of each experiment that ran, all outcomes so far in the order of
+        the experiments, and the number of experiments
+    found: called with the number of experiments that need not run again, and that of all
     """
     end = None if minutes is None else time.monotonic() + 60 * minutes
     experiments = [Experiment(name, FIRST_SEED + i) for i in range(seeds) for name in names]
@@ -123,17 +150,32 @@ def run_all(
         outcomes.sort(key=lambda outcome: order[outcome.experiment])
         report(outcome, outcomes, len(order))
 
+    own = {
+        each: [*changes, *(teacher_changes(each, out) if from_scratch else [])] for each in order
+    }
+    finished = {
+        each
+        for each in order
+        if is_finished(each, out, own[each])
+        and not (train_scores and _lacks_train_scores(each, out))
+    }
+    outcomes += [Outcome(each, None) for each in order if each in finished]
+    for outcome in outcomes:
+        _store_failure(outcome, out)
+    found(len(finished), len(order))
     for experiments in rounds:
-        environment = shared_environment(min(jobs, len(experiments)))
+        waiting = [each for each in experiments if each not in finished]
+        environment = shared_environment(min(jobs, max(len(waiting), 1)))
         runs: list[Callable[[], Outcome]] = []
-        for each in experiments:
+        for each in waiting:
             failed = _failed_teacher(each, outcomes) if from_scratch else None
             if failed is not None:
                 reason = f"its teacher {failed.name} with seed {failed.seed} failed"
                 collect(Outcome(each, reason))
                 continue
-            own = [*changes, *(teacher_changes(each, out) if from_scratch else [])]
-            run = partial(_run, each, data=data, out=out, changes=own, environment=environment)
+            run = partial(
+                _run, each, data=data, out=out, changes=own[each], environment=environment
+            )
             runs.append(partial(run, train_scores=train_scores))
         _in_parallel(runs, jobs=jobs, end=end, collect=collect)
     return outcomes
@@ -227,10 +269,16 @@ def _run(
     with log.open("wb") as stream:
         ended = subprocess.run(command, stdout=stream, stderr=stream, env=environment, check=False)
     code = ended.returncode
-    published = find_bundled(experiment.name).parse().published_train
-    if code == 0 and train_scores and published is not None:
+    if code == 0 and train_scores and _lacks_train_scores(experiment, out):
         code = write_train_scores(folder, data=data, log=log, environment=environment)
     return Outcome(experiment, None if code == 0 else _reason(log, code))
+
+
+def _lacks_train_scores(experiment: Experiment, out: Path) -> bool:
+    """Whether its report scores training rows, and its model is there to score them too."""
+    folder = experiment.folder(out)
+    published = find_bundled(experiment.name).parse().published_train is not None
+    return published and not (folder / TRAIN_FILE).is_file() and (folder / "model").is_dir()
 
 
 def _store_failure(outcome: Outcome, out: Path) -> None:
