@@ -69,7 +69,7 @@ def evaluate(
     >>> measured = tercet.evaluate(data={"sentiment": rows})
     >>> measured
     Evaluation of tercet/small on tables
-      sentiment: accuracy, mode single 1.000 (95 %: 1.000 to 1.000)
+      sentiment: accuracy, mode single 1.000 (95 %: 0.342 to 1.000)
     """
     if phases is None:
         shown = is_watched() if progress is None else progress
