@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tercet.cli.app import main
+from tercet.errors import TercetError
 from tercet.fitting.result import TaskScore
 
 Command = Callable[..., tuple[object, str, str]]
@@ -127,3 +128,19 @@ def test_what_cannot_be_guessed_names_the_option(tercet: Command, tmp_path: Path
     assert (code, out) == (2, "")
     assert "no column looks like a text; its columns are `n`, `team`; name one with --text." in talk
     assert talk.count("\n") == 1
+
+
+def test_what_is_not_certain_speaks_of_flags(
+    tercet: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*files: str, listener: Any, **options: Any) -> Any:
+        listener.say('Not certain: the label is `label`: say `label="COLUMN"`.')
+        listener.say('Not certain: grades: say `kind="multi-label"`, or `dev="FILE"`.')
+        raise TercetError("enough.")
+
+    monkeypatch.setattr("tercet.fitting.fit.fit", fit)
+    assert tercet("one.csv")[2].splitlines() == [
+        "Not certain: the label is `label`: say --label COLUMN.",
+        "Not certain: grades: say --kind multi-label, or --dev FILE.",
+        "error: enough.",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -114,7 +115,7 @@ def fit(
         seed=seed,
         out=out,
         device=device,
-        listener=terminal_listener(),
+        listener=terminal_listener(_say),
     )
     columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Majority class", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
@@ -129,6 +130,15 @@ def fit(
     )
     if result.shortage is not None:
         print_message(f"Warning: {result.shortage}")
+
+
+def _say(sentence: str) -> None:
+    print_message(with_flags(sentence))
+
+
+def with_flags(sentence: str) -> str:
+    """A sentence that speaks of arguments such as `label="COLUMN"`, with the flags for them."""
+    return re.sub(r"`(label|text|kind|dev)=\"([A-Za-z-]+)\"`", r"--\1 \2", sentence)
 
 
 def _short(folder: Path) -> Path:
