@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +109,42 @@ def test_mistakes_are_one_sentence(model: Model, sample_data: Path, tmp_path: Pa
     ]:
         with pytest.raises(TercetError, match=message):
             evaluate(model, data, **options)
+
+
+RUN = """
+    name = "mine"
+    summary = "one task"
+    [encoder]
+    name = "tiny"
+    [tasks.sentiment]
+    data = { layout = "cs224n-sst" }
+    single = { head = { kind = "mlp" }, objective = { kind = "cross-entropy" } }
+    [[stages]]
+    name = "all"
+    tasks = ["sentiment"]
+    steps = 1
+"""
+
+
+def test_a_run_says_nothing_about_other_rows(
+    model: Model, sample_data: Path, tmp_path: Path
+) -> None:
+    """Its simple baselines and warnings are about its own dev rows; that time was short is not."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.toml").write_text(RUN, "utf-8")
+    (run / "metrics.jsonl").write_text("", "utf-8")
+    scores = {"metric": "accuracy", "majority": 0.0, "linear": 1.0, "rows": 9, "method": "dev"}
+    (run / "baselines.json").write_text(json.dumps({"tasks": {"sentiment": scores}}), "utf-8")
+    summary = {"warnings": ["Too short.", "sentiment: never predicts 4."], "shortage": "Too short."}
+    (run / "summary.json").write_text(json.dumps(summary), "utf-8")
+    own = replace(evaluate(model, sample_data, rows=40), run=run)
+    rows = {"sentiment": {"sentence": TEXTS, "sentiment": GRADES}}
+    other = replace(evaluate(model, rows), run=run)
+    of_own = own.report(tmp_path / "own.html").read_text("utf-8")
+    of_other = other.report(tmp_path / "other.html").read_text("utf-8")
+    for sentence in ("a linear model on the untouched encoder (1.000)", "never predicts 4."):
+        assert sentence in of_own
+        assert sentence not in of_other
+    assert "Too short." in of_own
+    assert "Too short." in of_other

@@ -31,9 +31,11 @@ class Measured(Evaluation):
     """An evaluation that writes its report.
 
     run: the run folder of the model, if it has one
+    other_rows: whether other rows were measured than in that run
     """
 
     run: Path | None = None
+    other_rows: bool = False
 
     def report(self, file: str | Path) -> Path:
         """Write a single-file HTML report.
@@ -42,7 +44,8 @@ class Measured(Evaluation):
         'sentiment.html'
         """
         path = Path(file)
-        write_text(path, Report([self], run=self.run).to_html())
+        report = Report([self], run=self.run, other_rows=self.other_rows)
+        write_text(path, report.to_html())
         return path
 
 
@@ -81,7 +84,7 @@ def evaluate(
             raise TercetError("Labelled files and tables go with the suite `tasks` only.")
         found = run_suites(placed, folder, suites=suites, rows=rows, phases=phases)
     values = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
-    return Measured(**values, run=run_of(loaded.source))
+    return Measured(**values, run=run_of(loaded.source), other_rows=placed is not loaded)
 
 
 @contextmanager
