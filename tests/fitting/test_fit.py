@@ -692,3 +692,26 @@ def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
     assert np.mean(right) > 0.6
     with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
         fit(other=rows, onto=result.folder, long="truncate")
+
+
+NO_TABLE = "neither a file nor a table, and `fit` has no argument of that name"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lable": "type"}, f"`lable` is 'type', {NO_TABLE} (did you mean `label`?)."),
+        ({"minute": 5}, f"`minute` is 5, {NO_TABLE} (did you mean `minutes`?)."),
+        ({"epochs": 3}, f"`epochs` is 3, {NO_TABLE}."),
+        ({"minutes": "5"}, "`minutes` is '5'; it should be a number above 0."),
+        ({"minutes": 0}, "`minutes` is 0; it should be a number above 0."),
+        (
+            {"label": "tema"},
+            "Table `task`: no column `tema`; it has `text`, `team` (did you mean `team`?).",
+        ),
+    ],
+)
+def test_mistakes_in_arguments_are_named(fit: Fit, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TercetError) as error:
+        fit(team_rows(9), **given)
+    assert str(error.value) == message

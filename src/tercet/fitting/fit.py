@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from inspect import signature
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tercet.data.files import MissingFileError, find_file
 from tercet.data.likely import LabelKind
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, nearest
 from tercet.evaluation.evaluation import evaluate
 from tercet.files import read_json_object, write_json, write_text
 from tercet.fitting.budget import Budget
@@ -90,6 +96,9 @@ def fit(
         )
     if onto is not None and long is not None:
         raise ArgumentError("`onto` keeps `long` of that model: leave out `long`.", "long")
+    if not isinstance(minutes, Real) or not 0.0 < minutes < math.inf:
+        raise ArgumentError(f"`minutes` is {minutes!r}; it should be a number above 0.", "minutes")
+    _check_names(tables)
     budget = Budget(60.0 * minutes)
     given = Given(text=text, label=label, kind=kind, group=group)
     with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs:
@@ -113,6 +122,22 @@ def fit(
             # Half a run is of no use, and would be in the way of the next call.
             shutil.rmtree(work.folder, ignore_errors=True)
             raise
+
+
+def _check_names(tables: Mapping[str, Any]) -> None:
+    """A mistyped argument looks like a table of that name."""
+    known = [name for name in signature(fit).parameters if name not in ("sources", "tables")]
+    for name, value in tables.items():
+        if isinstance(value, str | os.PathLike):
+            with suppress(MissingFileError):
+                find_file(str(value))
+                continue
+        elif value is not None and not isinstance(value, Real):
+            continue
+        raise ArgumentError(
+            f"`{name}` is {value!r}, neither a file nor a table, and `fit` has no argument of that "
+            f"name{nearest(name, known)}."
+        )
 
 
 def _shown(source: Source, sources: Sequence[Source]) -> str:
