@@ -12,6 +12,7 @@ import pytest
 
 from tercet.cli.app import main
 from tercet.errors import TercetError
+from tercet.fitting.budget import LIMITED
 from tercet.fitting.result import TaskScore
 
 Command = Callable[..., tuple[object, str, str]]
@@ -144,3 +145,22 @@ def test_what_is_not_certain_speaks_of_flags(
         "Not certain: grades: say --kind multi-label, or --dev FILE.",
         "error: enough.",
     ]
+
+
+def test_that_time_limited_the_model_is_said_once(
+    tercet: Command, calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tercet.fitting import fit as fitting
+
+    limited, fake = f"{LIMITED}: nothing was tuned.", fitting.fit
+
+    def fit(*files: str, listener: Any, **options: Any) -> Any:
+        listener.say(f"Warning: {limited}")
+        listener.say("Warning: one: never predicts a.")
+        result = fake(*files, **options)
+        result.shortage = limited
+        return result
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    warnings = [line for line in tercet("one.csv")[2].splitlines() if line.startswith("Warning")]
+    assert warnings == ["Warning: one: never predicts a.", f"Warning: {limited}"]

@@ -674,6 +674,14 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
 
 
+def test_a_model_reads_longer_texts_than_those_that_it_was_fitted_on(fit: Fit) -> None:
+    rows = [{"text": text, "team": team} for team, text in TEAMS.items()] * 8
+    model = fit(team=rows, minutes=SHORT).model
+    assert model.info.max_tokens == 64  # of the tiny encoder
+    model.predict("team", ["the film is long and good " * 8])
+    assert model.describe_long() == []
+
+
 def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
     """What tells the classes comes after what the encoder reads at once."""
     before = "the plot is long and the cast is fine . " * 4

@@ -133,7 +133,11 @@ def fit(
 
 
 def _say(sentence: str) -> None:
-    print_message(with_flags(sentence))
+    """Print what a fit says; that time limited the model is the last line of the command."""
+    from tercet.fitting.budget import LIMITED
+
+    if not sentence.startswith(f"Warning: {LIMITED}"):
+        print_message(with_flags(sentence))
 
 
 def with_flags(sentence: str) -> str:

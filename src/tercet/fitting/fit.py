@@ -38,7 +38,7 @@ from tercet.training.listener import Listener, listener_of
 
 FOLDED_ROWS = 2000
 """Rows of all tasks up to which candidates are judged by cross-validation."""
-MAX_TOKENS = (32, 512)
+MAX_TOKENS = 512
 LONG_SHARE = 0.05
 """The share of longer texts from which on they are read in windows."""
 EVALUATION, REPORT, DATA = "evaluation.json", "report.html", "data"
@@ -203,21 +203,20 @@ def _precision(device: str | None) -> Precision:
 def _reading(
     model: Model, sources: Sequence[Source], *, long: Long | None, listener: Listener
 ) -> dict[str, Any]:
-    """`max_tokens`, enough for nearly all texts in steps of 16, and what is done with longer
-    ones."""
-    limit = min(MAX_TOKENS[1], model.network.encoder.config.max_tokens)
-    texts = [text for source in sources for text in source.look.sample]
-    lengths = model.tokenizer.pieces(texts, limit=limit).lengths + 2
-    needed = -(-int(np.quantile(lengths, 0.99)) // 16) * 16
-    most = int(np.clip(needed, MAX_TOKENS[0], limit))
-    share = float(np.mean(lengths > most))
-    if long is None and share > LONG_SHARE:
-        listener.say(
-            f"{share:.0%} of the texts are longer than {most} tokens: they are read whole, "
-            "in windows; to truncate them instead is faster."
-        )
-        return {"max_tokens": most, "long": "windows"}
-    return {"max_tokens": most, "long": long or "truncate"}
+    """`max_tokens`, up to the limit of the encoder whatever the lengths of these texts, since those
+    to come may be longer, and what is done with longer ones."""
+    limit = min(MAX_TOKENS, model.network.encoder.config.max_tokens)
+    if long is None:
+        texts = [text for source in sources for text in source.look.sample]
+        lengths = model.tokenizer.pieces(texts, limit=limit).lengths + 2
+        share = float(np.mean(lengths > limit))
+        if share > LONG_SHARE:
+            listener.say(
+                f"{share:.0%} of the texts are longer than {limit} tokens: they are read whole, "
+                "in windows; to truncate them instead is faster."
+            )
+            long = "windows"
+    return {"max_tokens": limit, "long": long or "truncate"}
 
 
 def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> FitResult:
