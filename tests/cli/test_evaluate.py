@@ -251,7 +251,10 @@ def test_mistakes_about_a_labelled_file(evaluate, folder: Path, sample_data, tmp
     for arguments, result in [
         (["--file", file], "--task must say which task of the model: it has sentiment, similarity"),
         (["--file", file, "--task", "mood"], "no head for the task `mood`"),
-        (["--file", file, "--task", "sentiment"], "cannot tell which columns are texts"),
+        (
+            ["--file", file, "--task", "sentiment"],
+            "which columns are texts; select them with --text, by name or number: `key`, `body`",
+        ),
         (["--file", file, "--task", "sentiment", "--text", "body"], "select it with --label"),
         (["--file", file, "--task", "similarity", "--text", "body"], "select them with --text"),
         (["--file", tmp_path / "no.csv", "--task", "sentiment"], "no.csv: no such file"),

@@ -109,6 +109,7 @@ def test_options_are_for_all_files_or_for_one(
         (["--label", "a", "--label", "b"],
          "a and b: write NAME=VALUE for each file; the names are one, two."),
         (["--label", "one=a", "--label", "b"], "b: write NAME=VALUE for every file"),
+        (["--dev", "d.csv"], "d.csv: write NAME=VALUE for each file; the names are one, two."),
         (["--task", "a"], "--task gives 1 names for 2 files"),
         (["--minutes", "0"], "--minutes"),
     ],

@@ -8,7 +8,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -723,3 +723,29 @@ def test_mistakes_in_arguments_are_named(fit: Fit, given: dict[str, Any], messag
     with pytest.raises(TercetError) as error:
         fit(team_rows(9), **given)
     assert str(error.value) == message
+
+
+def test_a_task_that_a_model_has_is_refused_before_any_work(fit: Fit) -> None:
+    listener = Hearing()
+    with pytest.raises(ArgumentError) as error:
+        fit(sentiment=team_rows(24), onto="tercet/small", listener=listener)
+    assert str(error.value) == (
+        "`onto` tercet/small: that model has a task `sentiment` already; give the new task another "
+        "name with `task`."
+    )
+    assert error.value.arguments == ("onto", "task")
+    assert not any("baselines" in sentence for sentence in listener.said)
+
+
+def test_progress_names_the_fold(fit: Fit) -> None:
+    notes: dict[str, None] = {}
+
+    class Noting(Silent):
+        def working(self, what: str) -> AbstractContextManager[Progress]:
+            def note_down(done: int, total: int | None = None, *, note: str = "") -> None:
+                notes[note] = None
+
+            return nullcontext(note_down)
+
+    fit(team=team_rows(24), minutes=SHORT, listener=Noting())
+    assert {"fold 1 of 3", "fold 2 of 3", "fold 3 of 3"} <= set(notes)

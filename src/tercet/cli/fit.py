@@ -106,7 +106,7 @@ def fit(
         label=_by_task(label, names),
         kind=_by_task(kind, names),
         task=task or None,
-        dev=_by_task(dev, names),
+        dev=_by_task(dev, names, own=True),
         group=_by_task(group, names),
         encoder=encoder,
         onto=onto,
@@ -150,8 +150,10 @@ def _short(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-def _by_task(values: list[str] | None, names: list[str], *, several: bool = False) -> Any:
-    """NAME=VALUE for single tasks; a plain VALUE is for all."""
+def _by_task(
+    values: list[str] | None, names: list[str], *, several: bool = False, own: bool = False
+) -> Any:
+    """NAME=VALUE for single tasks; a plain VALUE is for all, unless each needs its own."""
     if not values:
         return None
     found: dict[str, list[str]] = {}
@@ -167,6 +169,8 @@ def _by_task(values: list[str] | None, names: list[str], *, several: bool = Fals
             f"{plain[0]}: write NAME=VALUE for every file, where one has it; the names are "
             f"{', '.join(names)}."
         )
+    if plain and own and len(names) > 1:
+        raise _unnamed(plain, names)
     if plain:
         return plain if several else _only(plain, names)
     return {name: each if several else _only(each, names) for name, each in found.items()}
@@ -174,11 +178,14 @@ def _by_task(values: list[str] | None, names: list[str], *, several: bool = Fals
 
 def _only(values: list[str], names: list[str]) -> str:
     if len(values) > 1:
-        raise TercetError(
-            f"{' and '.join(values)}: write NAME=VALUE for each file; the names are "
-            f"{', '.join(names)}."
-        )
+        raise _unnamed(values, names)
     return values[0]
+
+
+def _unnamed(values: list[str], names: list[str]) -> TercetError:
+    return TercetError(
+        f"{' and '.join(values)}: write NAME=VALUE for each file; the names are {', '.join(names)}."
+    )
 
 
 def _row(name: str, score: Any) -> list[str]:

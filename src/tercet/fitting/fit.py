@@ -175,6 +175,14 @@ def _settings(
         judge = "folds"
     model = load(body, device="cpu")
     encoder: dict[str, Any] | None = None
+    for source in sources if is_onto else ():
+        if source.name in model.tasks:
+            raise ArgumentError(
+                f"`onto` {body}: that model has a task `{source.name}` already; give the new task "
+                "another name with `task`.",
+                "onto",
+                "task",
+            )
     if not is_onto:
         reading = _reading(model, sources, long=long, listener=work.listener)
         encoder = {"name": body, "pooling": model.info.pooling, **reading}
