@@ -203,7 +203,7 @@ def test_every_task_is_fitted_and_answers(several: tuple[Any, Hearing]) -> None:
 def test_what_was_understood_and_measured_is_said(several: tuple[Any, Hearing]) -> None:
     _, listener = several
     said = listener.said
-    assert said[0].startswith("team.parquet: 60 texts in `text`, 3 classes (film desk 33%")
+    assert said[0].startswith("Table `team`: 60 texts in `text`, 3 classes (film desk 33%")
     for name in ("team", "same", "alike", "tags"):
         assert any(s.startswith(f"{name}: simple baselines by") for s in said)
         assert any(s.startswith(f"{name}: tuned encoder") for s in said)
@@ -735,6 +735,14 @@ def test_a_task_that_a_model_has_is_refused_before_any_work(fit: Fit) -> None:
     )
     assert error.value.arguments == ("onto", "task")
     assert not any("baselines" in sentence for sentence in listener.said)
+
+
+def test_tables_in_memory_are_called_tables(fit: Fit, tmp_path: Path) -> None:
+    listener = Hearing()
+    file = write(tmp_path / "same.csv", same_rows(24))
+    fit(file, team=team_rows(24), minutes=SHORT, listener=listener)
+    assert listener.said[0].startswith("same.csv: 24 pairs")
+    assert listener.said[1].startswith("Table `team`: 24 texts in `text`")
 
 
 def test_progress_names_the_fold(fit: Fit) -> None:

@@ -111,7 +111,9 @@ def fit(
         )
         _make_folder(work.folder)
         for source in inputs.sources:
-            for sentence in source.look.sentences(name=_shown(source, inputs.sources)):
+            is_table = source.name in inputs.tables
+            shown = f"Table `{source.name}`" if is_table else _shown(source, inputs.sources)
+            for sentence in source.look.sentences(name=shown):
                 work.listener.say(sentence)
         body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
         try:
