@@ -251,3 +251,9 @@ def test_a_text_file_has_no_labels(tmp_path: Path) -> None:
 def test_what_to_do_with_other_kinds_of_files_is_said(tmp_path: Path, name: str, hint: str) -> None:
     with pytest.raises(TercetError, match=re.escape(hint)):
         look_at(write(tmp_path / name, ["[]"]))
+
+
+def test_one_number_in_several_spellings_is_one_label(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{['1', '1.0', '1.00'][n % 3]}" for n in range(30)]
+    with pytest.raises(TercetError, match="`level` has only one label, '1'"):
+        look_at(write(tmp_path / "t.csv", ["text,level", *rows]), label="level")

@@ -530,6 +530,17 @@ def test_a_share_judges_where_folds_take_too_long(
     assert result.scores["team"].rows == 14
 
 
+@pytest.mark.parametrize(("epochs", "is_short"), [(9.9, False), (9.0, True)])
+def test_a_hundredth_of_the_epochs_is_not_missed(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, epochs: float, is_short: bool
+) -> None:
+    monkeypatch.setattr(Budget, "epochs", lambda *_, **__: epochs)
+    dev = {"team": team_rows(15, seed=9)}
+    shortage = fit(team=team_rows(24), dev=dev).shortage
+    assert (shortage is not None) == is_short
+    assert not is_short or "tuning had 9 epochs instead of 10." in shortage
+
+
 @pytest.mark.parametrize("judge", ["folds", "share"])
 def test_tuning_that_makes_it_worse_is_not_kept(
     fit: Fit, monkeypatch: pytest.MonkeyPatch, judge: str

@@ -212,6 +212,8 @@ def _are_codes(label: Profile) -> bool:
     """Whether whole numbers recur and are far apart, such as 1200, 3000 and 4711."""
     numbers = {parse_number(value) for value in label.values if value is not None}
     whole = sorted(int(number) for number in numbers if number is not None)
+    if len(whole) < 2:
+        return False
     step = math.gcd(*(number - whole[0] for number in whole))
     sparse = (whole[-1] - whole[0]) // step > CODE_GAP * len(whole)
     return sparse and label.filled >= 5 * len(whole)
