@@ -94,6 +94,24 @@ def test_one_file_for_a_model_with_one_task(model: Model, tmp_path: Path) -> Non
         evaluate(model, file)
 
 
+def test_columns_of_files_and_tables_are_selected(model: Model, tmp_path: Path) -> None:
+    rows = {"title": TEXTS[::-1], "body": TEXTS, "grade": GRADES, "other": [0] * 12}
+    known = evaluate(model, {"sentiment": {"sentence": TEXTS, "sentiment": GRADES}})
+    for text in ("body", ["body"]):
+        found = evaluate(model, {"sentiment": rows}, text=text, label="grade")
+        assert found.suites["tasks"].values == known.suites["tasks"].values
+    alone = model.with_tasks({"sentiment": model.tasks["sentiment"]})
+    file = tmp_path / "test.csv"
+    lines = [
+        f"{n},{text},{grade}" for n, (text, grade) in enumerate(zip(TEXTS, GRADES, strict=True))
+    ]
+    file.write_text("\n".join(["key,body,grade", *lines]), "utf-8")
+    with pytest.raises(TercetError, match="select them with `text`"):
+        evaluate(alone, file)
+    found = evaluate(alone, file, text="body", label="grade")
+    assert found.suites["tasks"].values == known.suites["tasks"].values
+
+
 def test_mistakes_are_one_sentence(model: Model, sample_data: Path, tmp_path: Path) -> None:
     import pandas as pd
 
@@ -106,6 +124,7 @@ def test_mistakes_are_one_sentence(model: Model, sample_data: Path, tmp_path: Pa
         (tmp_path / "none.csv", {}, "it has sentiment, similarity"),
         ({"sentiment": {"text": TEXTS, "label": GRADES}}, {"suites": ["sts"]}, "`tasks` only"),
         (sample_data, {"suites": ["stss"]}, "stss"),
+        (sample_data, {"label": "grade"}, "`text` and `label` are columns of labelled files"),
     ]:
         with pytest.raises(TercetError, match=message):
             evaluate(model, data, **options)
