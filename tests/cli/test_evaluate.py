@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -250,12 +251,16 @@ def test_mistakes_about_a_labelled_file(evaluate, folder: Path, sample_data, tmp
     for arguments, result in [
         (["--file", file], "--task must say which task of the model: it has sentiment, similarity"),
         (["--file", file, "--task", "mood"], "no head for the task `mood`"),
-        (["--file", file, "--task", "sentiment"], "cannot tell which columns are texts"),
+        (
+            ["--file", file, "--task", "sentiment"],
+            "which columns are texts; select them with --text, by name or number: `key`, `body`",
+        ),
         (["--file", file, "--task", "sentiment", "--text", "body"], "select it with --label"),
         (["--file", file, "--task", "similarity", "--text", "body"], "select them with --text"),
         (["--file", tmp_path / "no.csv", "--task", "sentiment"], "no.csv: no such file"),
         (["--file", file, "--suite", "all"], "--file goes with the suite `tasks` only"),
         (["--data", sample_data, "--label", "x"], "--label needs --file"),
+        ([], "here or in TERCET_DATA; or with --file a labelled file."),
         (
             ["--file", file, "--task", "sentiment", "--text", "body", "--label", "key"],
             "t.csv line 7: column `key` is '5', expected",
@@ -280,3 +285,22 @@ def test_training_rows_can_be_scored(evaluate, folder, sample_data, tmp_path) ->
     code, _, err = evaluate(folder, *options, "--suite", "all")
     assert code == 2
     assert "--split is train, which only the suite `tasks` measures." in err
+
+
+def test_warnings_of_a_run_are_not_about_another_file(
+    evaluate, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tercet.report.report import Report
+
+    given: list[bool] = []
+    plain = Report.__init__
+
+    def noted(self: Any, evaluations: Any, **options: Any) -> None:
+        given.append(options["other_rows"])
+        plain(self, evaluations, **options)
+
+    monkeypatch.setattr(Report, "__init__", noted)
+    file = tmp_path / "t.csv"
+    file.write_text(LABELLED.replace("body", "text").replace("grade", "label"), "utf-8")
+    assert evaluate(folder, "--file", file, "--task", "sentiment")[0] == 0
+    assert given == [True]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tercet.cli.app import main
+from tercet.errors import TercetError
+from tercet.fitting.budget import LIMITED
 from tercet.fitting.result import TaskScore
 
 Command = Callable[..., tuple[object, str, str]]
@@ -107,6 +109,7 @@ def test_options_are_for_all_files_or_for_one(
         (["--label", "a", "--label", "b"],
          "a and b: write NAME=VALUE for each file; the names are one, two."),
         (["--label", "one=a", "--label", "b"], "b: write NAME=VALUE for every file"),
+        (["--dev", "d.csv"], "d.csv: write NAME=VALUE for each file; the names are one, two."),
         (["--task", "a"], "--task gives 1 names for 2 files"),
         (["--minutes", "0"], "--minutes"),
     ],
@@ -127,3 +130,38 @@ def test_what_cannot_be_guessed_names_the_option(tercet: Command, tmp_path: Path
     assert (code, out) == (2, "")
     assert "no column looks like a text; its columns are `n`, `team`; name one with --text." in talk
     assert talk.count("\n") == 1
+
+
+def test_what_is_not_certain_speaks_of_flags(
+    tercet: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*files: str, listener: Any, **options: Any) -> Any:
+        listener.say('Not certain: the label is `label`: say `label="COLUMN"`.')
+        listener.say('Not certain: grades: say `kind="multi-label"`, or `dev="FILE"`.')
+        raise TercetError("enough.")
+
+    monkeypatch.setattr("tercet.fitting.fit.fit", fit)
+    assert tercet("one.csv")[2].splitlines() == [
+        "Not certain: the label is `label`: say --label COLUMN.",
+        "Not certain: grades: say --kind multi-label, or --dev FILE.",
+        "error: enough.",
+    ]
+
+
+def test_that_time_limited_the_model_is_said_once(
+    tercet: Command, calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tercet.fitting import fit as fitting
+
+    limited, fake = f"{LIMITED}: nothing was tuned.", fitting.fit
+
+    def fit(*files: str, listener: Any, **options: Any) -> Any:
+        listener.say(f"Warning: {limited}")
+        listener.say("Warning: one: never predicts a.")
+        result = fake(*files, **options)
+        result.shortage = limited
+        return result
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    warnings = [line for line in tercet("one.csv")[2].splitlines() if line.startswith("Warning")]
+    assert warnings == ["Warning: one: never predicts a.", f"Warning: {limited}"]

@@ -388,6 +388,17 @@ def test_mistakes_are_one_sentence(predict, source: Path, arguments, message: st
     assert talk.count("\n") == 1
 
 
+def test_columns_that_cannot_be_told_are_selected_with_an_option(predict, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("title,body\nRain,It rained.\nSun,It shone.\n", "utf-8")
+    code, _, talk = predict("mood", file)
+    assert (code, talk) == (
+        2,
+        f"error: {file}: cannot tell which columns are texts; select them with --column, by name "
+        "or number: 1 ('title'), 2 ('body').\n",
+    )
+
+
 def test_two_columns_of_one_name_are_refused(predict, tmp_path: Path) -> None:
     file = tmp_path / "in.csv"
     file.write_text("text,a,a\nfine,1,2\n", "utf-8")

@@ -112,7 +112,7 @@ def test_two_texts_of_similar_length_are_a_doubtful_pair(look: Any) -> None:
     rows = [[text(row), f"Reply {text(row)}", TEAMS[row % 3]] for row in range(20)]
     found = look(["mail", "reply", "team"], rows)
     assert found.texts == ("mail", "reply")
-    assert "say --text COLUMN for one of them" in found.doubts[0]
+    assert 'say `text="COLUMN"` for one of them' in found.doubts[0]
     assert "Not certain: `mail` and `reply` are read as" in found.sentences()[-1]
 
 
@@ -120,7 +120,7 @@ def test_of_texts_of_different_length_the_longest_is_read(look: Any) -> None:
     rows = [[f"Subject {row}", f"{text(row)} {text(row)}", TEAMS[row % 3]] for row in range(20)]
     found = look(["subject", "body", "team"], rows)
     assert found.texts == ("body",)
-    assert "say --text COLUMN for another one" in found.doubts[0]
+    assert 'say `text="COLUMN"` for another one' in found.doubts[0]
     certain = look(["subject", "body", "team"], rows, text=["subject"])
     assert (certain.texts, certain.doubts) == (("subject",), ())
     both = look(["subject", "body", "team"], rows, text=["subject", 2])
@@ -135,7 +135,7 @@ def test_tags_between_separators(look: Any, by: str) -> None:
     assert (found.rows, found.left_out) == (40, 0)
     assert found.counts == {"cold": 24, "dry": 16, "late": 16}
     assert "3 labels, any number per row (cold 60%" in found.sentences()[0]
-    assert "say --kind classes" in found.doubts[0]
+    assert 'say `kind="classes"`' in found.doubts[0]
 
 
 def test_tags_as_json_lists(look: Any, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_numbers_are_classes_or_grades(
         assert found.names == [str(value) for value in sorted(values)]
     if doubtful:
         other = "classes" if kind == "grades" else "grades"
-        assert f"say --kind {other}" in found.doubts[0]
+        assert f'say `kind="{other}"`' in found.doubts[0]
 
 
 def test_stars_are_grades_by_their_name(look: Any) -> None:
@@ -255,7 +255,7 @@ def test_several_columns_that_recur_are_a_doubt(look: Any) -> None:
     found = look(["body", "channel", "desk"], rows)
     assert found.label == "channel"
     assert found.doubts[0] == (
-        "the label is `channel`, but it could be `desk`: say --label COLUMN."
+        'the label is `channel`, but it could be `desk`: say `label="COLUMN"`.'
     )
     chosen = look(["body", "channel", "desk"], rows, label="desk")
     assert (chosen.label, chosen.names, chosen.doubts) == ("desk", TEAMS, ())

@@ -57,7 +57,7 @@ def test_many_numbers_are_grades_and_certainly_so_by_their_name(tmp_path: Path) 
     other = look_at(write(tmp_path / "b.csv", ["text,points", *rows]))
     assert (named.kind, named.range, named.doubts) == ("grades", (1.0, 10.0), ())
     assert other.kind == "grades"
-    assert "--kind classes" in other.doubts[0]
+    assert '`kind="classes"`' in other.doubts[0]
 
 
 def test_one_row_is_not_called_rows(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_decimal_commas_are_grades(tmp_path: Path) -> None:
     look = look_at(path)
     assert (look.kind, look.range) == ("grades", (1.0, 4.5))
     assert look.doubts == (
-        "`note` is read as grades with a decimal comma: say --kind multi-label if cells hold "
+        '`note` is read as grades with a decimal comma: say `kind="multi-label"` if cells hold '
         "several labels.",
     )
     assert look_at(path, kind="multi-label").names == ["0", "1", "2", "3", "4", "5"]
@@ -137,3 +137,123 @@ def test_many_classes_of_few_rows_are_doubtful(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_label_is_said(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(TercetError, match=re.escape(message)):
         look_at(write(tmp_path / "t.csv", lines))
+
+
+def test_a_name_that_ends_like_a_label_is_the_label(tmp_path: Path) -> None:
+    for name in ("answer_type", "answerType", "Answer type"):
+        rows = [f"{TEXTS[n % 4]} {n},{n % 2},{n * 1.5},{'abc'[n % 3]}" for n in range(24)]
+        look = look_at(write(tmp_path / "t.csv", [f"text,handled,cost,{name}", *rows]))
+        assert look.label == name
+        assert look.doubts == (
+            f'the label is `{name}`, but it could be `handled`, `cost`: say `label="COLUMN"`.',
+        )
+
+
+def test_measured_quantities_are_the_least_likely_labels(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{n % 2 + 0.5},{'abc'[n % 3]}" for n in range(24)]
+    look = look_at(write(tmp_path / "t.csv", ["text,hours,desk", *rows]))
+    assert look.label == "desk"
+
+
+def test_of_several_texts_the_one_with_a_usual_name_is_read(tmp_path: Path) -> None:
+    note = "We wrote to the customer, who has not answered our last message yet"
+    rows = [f"Ann {n},{TEXTS[n % 4]} {n},{note} {n},{'ab'[n % 2]}" for n in range(24)]
+    rows = [row.replace("customer, who", "customer who") for row in rows]
+    path = write(tmp_path / "t.csv", ["from,Body,internal,team", *rows])
+    look = look_at(path)
+    assert look.texts == ("Body",)
+    assert look.doubts[0].endswith(
+        '`Body` is read: say `text="COLUMN"` for another one, or name two for pairs.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("label", list(range(12)), "classes"),
+        ("intent", list(range(12)), "classes"),
+        ("dept_code", [10, 20, 30, 40, 50, 60, 70], "classes"),
+        ("desk", [1200, 1300, 2000, 3000, 4711, 9100], "classes"),
+        ("points", list(range(12)), "grades"),
+        ("points", list(range(0, 101, 10)), "grades"),
+        ("score", [1, 2, 3, 4, 5, 6, 200], "grades"),
+    ],
+)
+def test_whole_numbers_by_their_column_and_their_gaps(
+    tmp_path: Path, name: str, values: list[int], kind: str
+) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{values[n % len(values)]}" for n in range(84)]
+    look = look_at(write(tmp_path / "t.csv", [f"text,{name}", *rows]))
+    assert look.kind == kind
+    other = "grades" if kind == "classes" else "classes"
+    assert look.doubts == (
+        f"the {len(values)} numbers in `{name}` are read as {kind}: "
+        f'say `kind="{other}"` otherwise.',
+    )
+
+
+def test_numbers_far_apart_that_hardly_recur_are_grades(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{(n % 12) ** 4}" for n in range(24)]
+    assert look_at(write(tmp_path / "t.csv", ["text,points", *rows])).kind == "grades"
+
+
+def test_a_column_that_splits_the_rows_is_named_and_is_no_label(tmp_path: Path) -> None:
+    parts = ["train"] * 4 + ["dev", "test"]
+    rows = [f"{TEXTS[n % 4]} {n},{parts[n % 6]},{'abcde'[n % 5]}" for n in range(60)]
+    look = look_at(write(tmp_path / "t.csv", ["text,part,desk", *rows]))
+    assert look.label == "desk"
+    assert look.doubts == (
+        "`part` divides the rows (train 40, dev 10, test 10), but all of them are used alike: "
+        "write each part to a file of its own, fit the one for training, and say "
+        '`dev="FILE"` for the one to measure on.',
+    )
+
+
+def test_a_class_called_test_does_not_split_the_rows(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{['test', 'bug'][n % 2]}" for n in range(20)]
+    assert look_at(write(tmp_path / "t.csv", ["text,desk", *rows])).names == ["bug", "test"]
+    rows = [f"{TEXTS[n % 4]} {n},{['dev', 'test'][n % 2]}" for n in range(20)]
+    assert look_at(write(tmp_path / "t.csv", ["text,desk", *rows])).names == ["dev", "test"]
+
+
+def test_classes_that_differ_only_in_case_or_spaces_are_named(tmp_path: Path) -> None:
+    names = ["Late  parcel", "late parcel", "other"]
+    rows = [f"{TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    look = look_at(write(tmp_path / "t.csv", ["text,desk", *rows]))
+    assert look.doubts == (
+        "`desk` has names that differ only in case or spaces and are learnt apart ('Late  parcel', "
+        "'late parcel'): write each in one way.",
+    )
+
+
+def test_one_column_per_label_is_explained(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{n % 2},{n // 2 % 2},{n // 4 % 2}" for n in range(24)]
+    look = look_at(write(tmp_path / "t.csv", ["text,cold,dry,late", *rows]))
+    assert look.label == "cold"
+    assert look.doubts[1] == (
+        "if `cold`, `dry`, `late` mark several labels of a row, write the names of its labels into "
+        "one column, such as `cold; dry`."
+    )
+
+
+def test_a_text_file_has_no_labels(tmp_path: Path) -> None:
+    with pytest.raises(TercetError, match=r"t\.txt: has a text per line and no columns"):
+        look_at(write(tmp_path / "t.txt", ["text|label", "It broke|it", "Where is it|post"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("t.json", "for JSON, one object per line in a file with the suffix .jsonl is read."),
+        ("t.xlsx", "save it from the spreadsheet as CSV in UTF-8."),
+    ],
+)
+def test_what_to_do_with_other_kinds_of_files_is_said(tmp_path: Path, name: str, hint: str) -> None:
+    with pytest.raises(TercetError, match=re.escape(hint)):
+        look_at(write(tmp_path / name, ["[]"]))
+
+
+def test_one_number_in_several_spellings_is_one_label(tmp_path: Path) -> None:
+    rows = [f"{TEXTS[n % 4]} {n},{['1', '1.0', '1.00'][n % 3]}" for n in range(30)]
+    with pytest.raises(TercetError, match="`level` has only one label, '1'"):
+        look_at(write(tmp_path / "t.csv", ["text,level", *rows]), label="level")

@@ -139,7 +139,7 @@ def test_another_recipe_is_refused(
     before = tree(out)
     ended = here(*train_arguments(recipe, out, "--resume", "--set", "seed=6"))
     assert ended.code == 2
-    assert "started with another recipe" in ended.err
+    assert "started with another recipe: `seed` is 5 there and 6 here; use that one" in ended.err
     assert tree(out) == before
 
 

@@ -59,7 +59,10 @@ def test_classes_that_are_never_predicted(classified) -> None:
     predicted = np.where(np.arange(105) < 102, 0, 0)
     predicted[3] = 2
     (sentence,) = warned(classified(labels, predicted))
-    assert sentence.startswith("team: never predicts bug (4 rows); add rows of this class")
+    assert sentence == (
+        "team: never predicts bug (4 rows); add rows of this class, or set "
+        '`tasks.team.class_weights = "balanced"` in the recipe.'
+    )
 
 
 def test_grades_that_are_cut_at_one_end(answers) -> None:
@@ -85,6 +88,24 @@ def test_a_score_below_a_baseline(classified) -> None:
     assert "majority" not in sentence
     assert "(0.780)" in sentence
     assert warned(half, majority=0.4, linear=0.5) == []
+
+
+def test_a_score_that_may_be_that_of_the_majority_class(classified) -> None:
+    labels = np.arange(60) % 3
+    predicted = labels.copy()
+    predicted[:30] = (labels[:30] + 1) % 3
+    half = classified(labels, predicted, confidence=0.5)
+    low, high = half.metrics["accuracy"].interval
+    (sentence,) = warned(half, majority=0.45, linear=0.3)
+    assert sentence == (
+        f"team: accuracy 0.500 (95 % interval {low:.3f} to {high:.3f}) is not clearly above always "
+        "predicting the majority class (0.450); check that the labels depend on the texts, or add "
+        "rows."
+    )
+    assert warned(half, majority=low - 0.001) == []
+    # A model that always says the same has a sentence of its own.
+    (sentence,) = warned(classified(labels, np.ones(60, int)), majority=1 / 3)
+    assert "are predicted to be bug" in sentence
 
 
 def test_probabilities_that_are_far_off(classified) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -203,7 +203,7 @@ def test_every_task_is_fitted_and_answers(several: tuple[Any, Hearing]) -> None:
 def test_what_was_understood_and_measured_is_said(several: tuple[Any, Hearing]) -> None:
     _, listener = several
     said = listener.said
-    assert said[0].startswith("team.parquet: 60 texts in `text`, 3 classes (film desk 33%")
+    assert said[0].startswith("Table `team`: 60 texts in `text`, 3 classes (film desk 33%")
     for name in ("team", "same", "alike", "tags"):
         assert any(s.startswith(f"{name}: simple baselines by") for s in said)
         assert any(s.startswith(f"{name}: tuned encoder") for s in said)
@@ -530,6 +530,17 @@ def test_a_share_judges_where_folds_take_too_long(
     assert result.scores["team"].rows == 14
 
 
+@pytest.mark.parametrize(("epochs", "is_short"), [(9.9, False), (9.0, True)])
+def test_a_hundredth_of_the_epochs_is_not_missed(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, epochs: float, is_short: bool
+) -> None:
+    monkeypatch.setattr(Budget, "epochs", lambda *_, **__: epochs)
+    dev = {"team": team_rows(15, seed=9)}
+    shortage = fit(team=team_rows(24), dev=dev).shortage
+    assert (shortage is not None) == is_short
+    assert not is_short or "tuning had 9 epochs instead of 10." in shortage
+
+
 @pytest.mark.parametrize("judge", ["folds", "share"])
 def test_tuning_that_makes_it_worse_is_not_kept(
     fit: Fit, monkeypatch: pytest.MonkeyPatch, judge: str
@@ -674,6 +685,14 @@ def test_a_dev_file_judges_a_task_that_is_added(fit: Fit) -> None:
     assert [each.task for each in after.evaluation.suites["tasks"].answers()] == ["same"]
 
 
+def test_a_model_reads_longer_texts_than_those_that_it_was_fitted_on(fit: Fit) -> None:
+    rows = [{"text": text, "team": team} for team, text in TEAMS.items()] * 8
+    model = fit(team=rows, minutes=SHORT).model
+    assert model.info.max_tokens == 64  # of the tiny encoder
+    model.predict("team", ["the film is long and good " * 8])
+    assert model.describe_long() == []
+
+
 def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
     """What tells the classes comes after what the encoder reads at once."""
     before = "the plot is long and the cast is fine . " * 4
@@ -692,3 +711,60 @@ def test_many_long_texts_are_read_whole_by_what_fit_chooses(fit: Fit) -> None:
     assert np.mean(right) > 0.6
     with pytest.raises(ArgumentError, match="`onto` keeps `long`"):
         fit(other=rows, onto=result.folder, long="truncate")
+
+
+NO_TABLE = "neither a file nor a table, and `fit` has no argument of that name"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lable": "type"}, f"`lable` is 'type', {NO_TABLE} (did you mean `label`?)."),
+        ({"minute": 5}, f"`minute` is 5, {NO_TABLE} (did you mean `minutes`?)."),
+        ({"epochs": 3}, f"`epochs` is 3, {NO_TABLE}."),
+        ({"minutes": "5"}, "`minutes` is '5'; it should be a number above 0."),
+        ({"minutes": 0}, "`minutes` is 0; it should be a number above 0."),
+        (
+            {"label": "tema"},
+            "Table `task`: no column `tema`; it has `text`, `team` (did you mean `team`?).",
+        ),
+    ],
+)
+def test_mistakes_in_arguments_are_named(fit: Fit, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TercetError) as error:
+        fit(team_rows(9), **given)
+    assert str(error.value) == message
+
+
+def test_a_task_that_a_model_has_is_refused_before_any_work(fit: Fit) -> None:
+    listener = Hearing()
+    with pytest.raises(ArgumentError) as error:
+        fit(sentiment=team_rows(24), onto="tercet/small", listener=listener)
+    assert str(error.value) == (
+        "`onto` tercet/small: that model has a task `sentiment` already; give the new task another "
+        "name with `task`."
+    )
+    assert error.value.arguments == ("onto", "task")
+    assert not any("baselines" in sentence for sentence in listener.said)
+
+
+def test_tables_in_memory_are_called_tables(fit: Fit, tmp_path: Path) -> None:
+    listener = Hearing()
+    file = write(tmp_path / "same.csv", same_rows(24))
+    fit(file, team=team_rows(24), minutes=SHORT, listener=listener)
+    assert listener.said[0].startswith("same.csv: 24 pairs")
+    assert listener.said[1].startswith("Table `team`: 24 texts in `text`")
+
+
+def test_progress_names_the_fold(fit: Fit) -> None:
+    notes: dict[str, None] = {}
+
+    class Noting(Silent):
+        def working(self, what: str) -> AbstractContextManager[Progress]:
+            def note_down(done: int, total: int | None = None, *, note: str = "") -> None:
+                notes[note] = None
+
+            return nullcontext(note_down)
+
+    fit(team=team_rows(24), minutes=SHORT, listener=Noting())
+    assert {"fold 1 of 3", "fold 2 of 3", "fold 3 of 3"} <= set(notes)

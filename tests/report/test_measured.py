@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,24 @@ def test_one_file_for_a_model_with_one_task(model: Model, tmp_path: Path) -> Non
         evaluate(model, file)
 
 
+def test_columns_of_files_and_tables_are_selected(model: Model, tmp_path: Path) -> None:
+    rows = {"title": TEXTS[::-1], "body": TEXTS, "grade": GRADES, "other": [0] * 12}
+    known = evaluate(model, {"sentiment": {"sentence": TEXTS, "sentiment": GRADES}})
+    for text in ("body", ["body"]):
+        found = evaluate(model, {"sentiment": rows}, text=text, label="grade")
+        assert found.suites["tasks"].values == known.suites["tasks"].values
+    alone = model.with_tasks({"sentiment": model.tasks["sentiment"]})
+    file = tmp_path / "test.csv"
+    lines = [
+        f"{n},{text},{grade}" for n, (text, grade) in enumerate(zip(TEXTS, GRADES, strict=True))
+    ]
+    file.write_text("\n".join(["key,body,grade", *lines]), "utf-8")
+    with pytest.raises(TercetError, match="select them with `text`"):
+        evaluate(alone, file)
+    found = evaluate(alone, file, text="body", label="grade")
+    assert found.suites["tasks"].values == known.suites["tasks"].values
+
+
 def test_mistakes_are_one_sentence(model: Model, sample_data: Path, tmp_path: Path) -> None:
     import pandas as pd
 
@@ -104,6 +124,46 @@ def test_mistakes_are_one_sentence(model: Model, sample_data: Path, tmp_path: Pa
         (tmp_path / "none.csv", {}, "it has sentiment, similarity"),
         ({"sentiment": {"text": TEXTS, "label": GRADES}}, {"suites": ["sts"]}, "`tasks` only"),
         (sample_data, {"suites": ["stss"]}, "stss"),
+        (sample_data, {"label": "grade"}, "`text` and `label` are columns of labelled files"),
     ]:
         with pytest.raises(TercetError, match=message):
             evaluate(model, data, **options)
+
+
+RUN = """
+    name = "mine"
+    summary = "one task"
+    [encoder]
+    name = "tiny"
+    [tasks.sentiment]
+    data = { layout = "cs224n-sst" }
+    single = { head = { kind = "mlp" }, objective = { kind = "cross-entropy" } }
+    [[stages]]
+    name = "all"
+    tasks = ["sentiment"]
+    steps = 1
+"""
+
+
+def test_a_run_says_nothing_about_other_rows(
+    model: Model, sample_data: Path, tmp_path: Path
+) -> None:
+    """Its simple baselines and warnings are about its own dev rows; that time was short is not."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "recipe.toml").write_text(RUN, "utf-8")
+    (run / "metrics.jsonl").write_text("", "utf-8")
+    scores = {"metric": "accuracy", "majority": 0.0, "linear": 1.0, "rows": 9, "method": "dev"}
+    (run / "baselines.json").write_text(json.dumps({"tasks": {"sentiment": scores}}), "utf-8")
+    summary = {"warnings": ["Too short.", "sentiment: never predicts 4."], "shortage": "Too short."}
+    (run / "summary.json").write_text(json.dumps(summary), "utf-8")
+    own = replace(evaluate(model, sample_data, rows=40), run=run)
+    rows = {"sentiment": {"sentence": TEXTS, "sentiment": GRADES}}
+    other = replace(evaluate(model, rows), run=run)
+    of_own = own.report(tmp_path / "own.html").read_text("utf-8")
+    of_other = other.report(tmp_path / "other.html").read_text("utf-8")
+    for sentence in ("a linear model on the untouched encoder (1.000)", "never predicts 4."):
+        assert sentence in of_own
+        assert sentence not in of_other
+    assert "Too short." in of_own
+    assert "Too short." in of_other

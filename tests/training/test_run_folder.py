@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tercet
 from tercet.errors import TercetError
 from tercet.recipe import Recipe
 from tercet.training.listener import Silent
@@ -138,3 +139,38 @@ def test_a_run_that_came_second_does_not_start_over_the_first(
         RunFolder(run, recipe).locked(resume=False),
     ):
         pytest.fail("entered")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "difference"),
+    [
+        ({"seed": 7}, "`seed` is 11711 there and 7 here"),
+        ({"stages": [{"steps": 8, "batch": 6}]}, "`stages.0.steps` is 4 there and 8 here"),
+        ({"stages": [{"epochs": 1, "batch": 6}]}, "`stages.0.steps` is 4 there and not set here"),
+        ({"stages": [{"steps": 4}, {"steps": 4}]}, "`stages` is "),
+    ],
+)
+def test_what_differs_from_the_recipe_of_a_run_is_named(
+    recipe: Recipe, tmp_path: Path, overrides: dict[str, Any], difference: str
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "recipe.toml").write_text(recipe.to_toml(), "utf-8")
+    tree = recipe.model_dump(mode="json", exclude_none=True) | overrides
+    other = Recipe.from_tree(tree, where="other")
+    with pytest.raises(TercetError) as error:
+        RunFolder(folder, other).check(resume=True)
+    assert f"the run was started with another recipe: {difference}" in str(error.value)
+
+
+def test_tables_for_some_of_the_tasks_are_not_enough(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+    rows = {"sentence": ["a dull film", "fun"] * 5, "sentiment": [0, 4] * 5}
+    with pytest.raises(TercetError) as error:
+        tercet.train(recipe, {"sentiment": rows}, tmp_path / "out", device="cpu", progress=False)
+    assert str(error.value) == (
+        "`data` has tables for sentiment, and the recipe also needs ids-sst-dev.csv: give tables "
+        "for all tasks, as `TASK` and `TASK-dev`."
+    )

@@ -136,7 +136,8 @@ def evaluate(
     if file is not None:
         loaded = [on_file(model, file, task=task, texts=text, label=label) for model in loaded]
     evaluations = _measure(loaded, folder, suites, rows, split)
-    report = Report(evaluations, run=run_of(models[0]) if models else None)
+    run = run_of(models[0]) if models else None
+    report = Report(evaluations, run=run, other_rows=file is not None or split == "train")
     _show(report)
     _write(report, files)
     if any(evaluation.missing for evaluation in evaluations):
@@ -152,7 +153,10 @@ def _suites(names: Sequence[str]) -> list[str]:
 
 def _folder(data: Path | None) -> Path:
     if data is None:
-        raise TercetError("--data: give the folder with the data, here or in TERCET_DATA.")
+        raise TercetError(
+            "--data: give the folder with the data, here or in TERCET_DATA; or with --file a "
+            "labelled file."
+        )
     if not data.is_dir():
         raise TercetError(f"--data {data}: is not a folder.")
     return data

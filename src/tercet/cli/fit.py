@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -109,7 +110,7 @@ def fit(
         label=_by_task(label, names),
         kind=_by_task(kind, names),
         task=task or None,
-        dev=_by_task(dev, names),
+        dev=_by_task(dev, names, own=True),
         group=_by_task(group, names),
         encoder=encoder,
         onto=onto,
@@ -118,7 +119,7 @@ def fit(
         seed=seed,
         out=out,
         device=device,
-        listener=terminal_listener(),
+        listener=terminal_listener(_say),
     )
     columns = ["Task", "Metric", "Score", "Interval", "Linear model", "Majority class", "Rows"]
     print_table(columns, [_row(name, score) for name, score in result.scores.items()])
@@ -135,13 +136,28 @@ def fit(
         print_message(f"Warning: {result.shortage}")
 
 
+def _say(sentence: str) -> None:
+    """Print what a fit says; that time limited the model is the last line of the command."""
+    from tercet.fitting.budget import LIMITED
+
+    if not sentence.startswith(f"Warning: {LIMITED}"):
+        print_message(with_flags(sentence))
+
+
+def with_flags(sentence: str) -> str:
+    """A sentence that speaks of arguments such as `label="COLUMN"`, with the flags for them."""
+    return re.sub(r"`(label|text|kind|dev)=\"([A-Za-z-]+)\"`", r"--\1 \2", sentence)
+
+
 def _short(folder: Path) -> Path:
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-def _by_task(values: list[str] | None, names: list[str], *, several: bool = False) -> Any:
-    """NAME=VALUE for single tasks; a plain VALUE is for all."""
+def _by_task(
+    values: list[str] | None, names: list[str], *, several: bool = False, own: bool = False
+) -> Any:
+    """NAME=VALUE for single tasks; a plain VALUE is for all, unless each needs its own."""
     if not values:
         return None
     found: dict[str, list[str]] = {}
@@ -157,6 +173,8 @@ def _by_task(values: list[str] | None, names: list[str], *, several: bool = Fals
             f"{plain[0]}: write NAME=VALUE for every file, where one has it; the names are "
             f"{', '.join(names)}."
         )
+    if plain and own and len(names) > 1:
+        raise _unnamed(plain, names)
     if plain:
         return plain if several else _only(plain, names)
     return {name: each if several else _only(each, names) for name, each in found.items()}
@@ -164,11 +182,14 @@ def _by_task(values: list[str] | None, names: list[str], *, several: bool = Fals
 
 def _only(values: list[str], names: list[str]) -> str:
     if len(values) > 1:
-        raise TercetError(
-            f"{' and '.join(values)}: write NAME=VALUE for each file; the names are "
-            f"{', '.join(names)}."
-        )
+        raise _unnamed(values, names)
     return values[0]
+
+
+def _unnamed(values: list[str], names: list[str]) -> TercetError:
+    return TercetError(
+        f"{' and '.join(values)}: write NAME=VALUE for each file; the names are {', '.join(names)}."
+    )
 
 
 def _row(name: str, score: Any) -> list[str]:

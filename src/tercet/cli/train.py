@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +72,8 @@ def train(
         print(result.model)
 
 
-def terminal_listener() -> Listener:
+def terminal_listener(say: Callable[[str], None] = print_message) -> Listener:
     """Shows a run on stderr."""
     from tercet.training.listener import Shown
 
-    return Shown(say=print_message, phase=progress, resume="--resume")
+    return Shown(say=say, phase=progress, resume="--resume")

@@ -120,7 +120,7 @@ def check_files(
 
 
 def _read(path: Path, *, texts: Sequence[Column] | None, label: Column | None) -> _Content:
-    content = _Content(path, guess_columns(path, texts=texts, label=label))
+    content = _Content(path, guess_columns(path, texts=texts, label=label, argument="text"))
     chosen = content.columns
     columns = wanted(chosen.texts, chosen.label)
     lists = [] if chosen.label is None else [chosen.label]

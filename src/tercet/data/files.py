@@ -33,6 +33,13 @@ _MAGIC = {
     b"\xff\xfe": "is UTF-16; convert it to UTF-8",
     b"\xfe\xff": "is UTF-16; convert it to UTF-8",
 }
+_OTHERS = {
+    ".json": "for JSON, one object per line in a file with the suffix .jsonl is read",
+    ".xlsx": "save it from the spreadsheet as CSV in UTF-8",
+    ".xls": "save it from the spreadsheet as CSV in UTF-8",
+    ".ods": "save it from the spreadsheet as CSV in UTF-8",
+}
+"""What to do with files of other kinds that people have."""
 _BROKEN = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
@@ -79,7 +86,7 @@ def kind_of(path: Path) -> Kind:
         known = ", ".join(KINDS)
         raise TercetError(
             f"{path}: unknown kind of file `{suffix}`; known are {known}, plain or compressed "
-            f"({', '.join(COMPRESSED)})."
+            f"({', '.join(COMPRESSED)}){f'; {_OTHERS[suffix]}' if suffix in _OTHERS else ''}."
         )
     return KINDS[suffix]
 
@@ -158,5 +165,6 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise TercetError(
             f"{path} line {number}: byte 0x{raw[error.start]:02x} at place {error.start + 1} is "
-            "not UTF-8; convert the file to UTF-8."
+            "not UTF-8; convert the file to UTF-8, one from Windows for example with `iconv -f "
+            "windows-1252 -t utf-8 OLD > NEW`."
         ) from error

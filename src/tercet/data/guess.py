@@ -12,7 +12,7 @@ from tercet.data.delimited import OPEN, Reading
 from tercet.data.files import bare_name
 from tercet.data.layouts import LAYOUTS, Layout
 from tercet.data.readers import column_names
-from tercet.errors import TercetError
+from tercet.errors import ArgumentError
 from tercet.specs import Column
 
 
@@ -26,9 +26,16 @@ class Columns:
 
 
 def guess_columns(
-    path: Path, *, texts: Sequence[Column] | None = None, label: Column | None = None
+    path: Path,
+    *,
+    texts: Sequence[Column] | None = None,
+    label: Column | None = None,
+    argument: str = "column",
 ) -> Columns:
-    """The given columns, completed from a known layout, the header or the only column."""
+    """The given columns, completed from a known layout, the header or the only column.
+
+    argument: what the caller takes text columns with, for the message if they cannot be told
+    """
     layout = None if texts or label is not None else _layout_of(path)
     if layout is not None:
         return Columns(layout.texts, layout.label, layout.reading)
@@ -36,7 +43,7 @@ def guess_columns(
     reading = Reading(header=True) if any(map(is_name, columns)) else OPEN
     names = column_names(path, reading)
     if not texts:
-        texts = _text_columns(names, path)
+        texts = _text_columns(names, path, argument)
     if label is None:
         label = next((name for name in names if name.lower() in LABELS), None)
     return Columns(tuple(texts), label, reading)
@@ -51,13 +58,15 @@ def known_texts(names: Sequence[str]) -> tuple[Column, ...] | None:
     return (1,) if len(names) == 1 else None
 
 
-def _text_columns(names: Sequence[str], path: Path) -> tuple[Column, ...]:
+def _text_columns(names: Sequence[str], path: Path, argument: str) -> tuple[Column, ...]:
     found = known_texts(names)
     if found is not None:
         return found
     shown = ", ".join(_shown(names, path)[:20])
-    raise TercetError(
-        f"{path}: cannot tell which columns are texts; select them by name or number: {shown}."
+    raise ArgumentError(
+        f"{path}: cannot tell which columns are texts; select them with `{argument}`, by name or "
+        f"number: {shown}.",
+        argument,
     )
 
 

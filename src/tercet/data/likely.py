@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from tercet.data.columns import LABELS, TEXTS
-from tercet.data.labels import DECIMAL_COMMA
+from tercet.data.doubts import flags_of, is_split
+from tercet.data.files import kind_of
+from tercet.data.labels import DECIMAL_COMMA, parse_number
 from tercet.data.profiles import Profile, are_lists
 from tercet.errors import ArgumentError, shorten
 
@@ -16,12 +19,28 @@ LabelKind = Literal["classes", "multi-label", "grades"]
 KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 
 FEW_GRADES = 6  # whole numbers with fewer values are classes
+CODE_GAP = 20
+"""Whole numbers that use less than one in so many of the values between them are codes."""
 LABEL_NAMES = (
     *LABELS, "labels", "class", "classes", "category", "categories", "target", "intent", "topic",
-    "topics", "tag", "tags", "team", "queue", "rating", "stars", "grade", "same", "duplicate",
-    "relation", "y",
+    "topics", "tag", "tags", "team", "queue", "department", "rating", "stars", "grade", "same",
+    "duplicate", "relation", "y",
 )  # fmt: skip
 """Usual names of label columns, the likeliest first."""
+LABEL_ENDINGS = (
+    "label", "labels", "class", "category", "intent", "topic", "tag", "tags", "type", "sentiment",
+    "team", "department",
+)  # fmt: skip
+"""Usual last words of names of label columns, such as `answer_type`, the likeliest first."""
+CLASS_NAMES = frozenset(
+    {"label", "labels", "class", "classes", "category", "intent", "topic", "team", "code"}
+)
+"""Last words of names of columns whose whole numbers are classes, however many there are."""
+TEXT_NAMES = (
+    "body", "message", "content", "review", "comment", "utterance", "question", "description",
+    "tweet", "post", "query",
+)  # fmt: skip
+"""Usual names of text columns beside others that read like text, the likeliest first."""
 GRADE_NAMES = frozenset({"similarity", "score", "rating", "grade", "relatedness", "stars"})
 PAIRS = (
     ("query", "document"), ("question", "answer"), ("question", "other"), ("anchor", "positive"),
@@ -34,22 +53,43 @@ _NUMBERED = re.compile(r"(.+?)[ _-]?(1|2|a|b)", re.IGNORECASE)
 def likely_label(
     path: Path, profiles: dict[str, Profile], texts: Sequence[str], doubts: list[str]
 ) -> str:
-    able = [each for name, each in profiles.items() if each.is_label and name not in texts]
+    able = [
+        each
+        for name, each in profiles.items()
+        if each.is_label and name not in texts and not is_split(each)
+    ]
     lower = {each.name.lower(): each.name for each in able}
     for known in LABEL_NAMES:
         if known in lower:
             return lower[known]
-    flags = [each.name for each in able if each.name.lower().startswith("is_")]
-    ranked = flags or [each.name for each in sorted(able, key=lambda each: each.distinct)]
+    ranked = [each.name for each in sorted(able, key=_rank)]
     if not ranked:
-        raise ArgumentError(f"{path}: {_no_label(profiles, texts)}", "label")
+        raise ArgumentError(f"{path}: {_no_label(path, profiles, texts)}", "label")
     if len(ranked) > 1:
         others = ", ".join(f"`{name}`" for name in ranked[1:6])
-        doubts.append(f"the label is `{ranked[0]}`, but it could be {others}: say --label COLUMN.")
+        doubts.append(
+            f'the label is `{ranked[0]}`, but it could be {others}: say `label="COLUMN"`.'
+        )
+        doubts += flags_of(able)
     return ranked[0]
 
 
-def _no_label(profiles: dict[str, Profile], texts: Sequence[str]) -> str:
+def _rank(label: Profile) -> tuple[bool, int, bool, int]:
+    """Sorts likely labels: flags, names that end like those of labels, no measured quantities, and
+    few values."""
+    last = _last_word(label.name)
+    place = LABEL_ENDINGS.index(last) if last in LABEL_ENDINGS else len(LABEL_ENDINGS)
+    is_flag = label.name.lower().startswith("is_")
+    return not is_flag, place, label.has_fractions, label.distinct
+
+
+def _last_word(name: str) -> str:
+    """`answer_type`, `answerType` and `Answer type` end with `type`."""
+    words: list[str] = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
+    return words[-1].lower() if words else ""
+
+
+def _no_label(path: Path, profiles: dict[str, Profile], texts: Sequence[str]) -> str:
     """Why no column is a label, and what would be right."""
     called = {each.name.lower(): each for name, each in profiles.items() if name not in texts}
     for name in LABEL_NAMES:
@@ -71,6 +111,11 @@ def _no_label(profiles: dict[str, Profile], texts: Sequence[str]) -> str:
         hold = "holds objects" if len(objects) == 1 else "hold objects"
         nested = f" ({', '.join(objects)} {hold}: write what is in them as columns)"
     listed = ", ".join(f"`{name}`" for name in profiles)
+    if kind_of(path) == "text":
+        return (
+            "has a text per line and no columns; a file with labels is CSV, TSV, JSON lines or "
+            "Parquet: rename it if it is one."
+        )
     return (
         f"no column looks like a label, with values that recur; its columns are {listed}{nested}; "
         "name one with `label`."
@@ -109,15 +154,17 @@ def _doubtful_texts(texts: Sequence[Profile], doubts: list[str]) -> list[str]:
     listed = " and ".join(f"`{each.name}`" for each in texts)
     if len(texts) == 2 and max(t.words for t in texts) <= 2 * min(t.words for t in texts):
         doubts.append(
-            f"{listed} are read as the two texts of a pair: say --text COLUMN for one of them."
+            f'{listed} are read as the two texts of a pair: say `text="COLUMN"` for one of them.'
         )
         return [each.name for each in texts]
-    longest = max(texts, key=lambda each: each.words)
+    names = {each.name.lower(): each.name for each in texts}
+    usual = [names[name] for name in TEXT_NAMES if name in names]
+    read = usual[0] if usual else max(texts, key=lambda each: each.words).name
     doubts.append(
-        f"{listed} are texts, and `{longest.name}` is read: say --text COLUMN for another one, or "
-        "--text twice for pairs."
+        f"{listed} are texts, and `{read}` is read: "
+        'say `text="COLUMN"` for another one, or name two for pairs.'
     )
-    return [longest.name]
+    return [read]
 
 
 def _are_numbered(first: str, second: str) -> bool:
@@ -134,27 +181,39 @@ def likely_kind(label: Profile, *, several: bool, doubts: list[str]) -> LabelKin
         if are_lists(label):
             return "multi-label"
         doubts.append(
-            f"`{label.name}` is read as any number of labels per row: say --kind classes if each "
-            "value is one class."
+            f"`{label.name}` is read as any number of labels per row: "
+            'say `kind="classes"` if each value is one class.'
         )
         return "multi-label"
     if not label.numeric or label.distinct <= 2:
         return "classes"
     if any(DECIMAL_COMMA.fullmatch(value) for value in label.values if value is not None):
         doubts.append(
-            f"`{label.name}` is read as grades with a decimal comma: say --kind multi-label if "
-            "cells hold several labels."
+            f"`{label.name}` is read as grades with a decimal comma: "
+            'say `kind="multi-label"` if cells hold several labels.'
         )
         return "grades"
     called = label.name.lower() in GRADE_NAMES
     certain = called and label.name.lower() != "score" and label.distinct >= FEW_GRADES
     if label.has_fractions or certain:
         return "grades"
-    graded = label.distinct >= FEW_GRADES or (called and label.distinct > 3)
+    coded = _last_word(label.name) in CLASS_NAMES or _are_codes(label)
+    graded = (label.distinct >= FEW_GRADES and not coded) or (called and label.distinct > 3)
     kind: LabelKind = "grades" if graded else "classes"
     other = "classes" if graded else "grades"
     doubts.append(
-        f"the {label.distinct} numbers in `{label.name}` are read as {kind}: say --kind {other} "
-        "otherwise."
+        f"the {label.distinct} numbers in `{label.name}` are read as {kind}: "
+        f'say `kind="{other}"` otherwise.'
     )
     return kind
+
+
+def _are_codes(label: Profile) -> bool:
+    """Whether whole numbers recur and are far apart, such as 1200, 3000 and 4711."""
+    numbers = {parse_number(value) for value in label.values if value is not None}
+    whole = sorted(int(number) for number in numbers if number is not None)
+    if len(whole) < 2:
+        return False
+    step = math.gcd(*(number - whole[0] for number in whole))
+    sparse = (whole[-1] - whole[0]) // step > CODE_GAP * len(whole)
+    return sparse and label.filled >= 5 * len(whole)

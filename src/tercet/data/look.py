@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
 from tercet.data.delimited import OPEN, Reading
+from tercet.data.doubts import spellings_of, splits_of
 from tercet.data.files import find_file
 from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.likely import LabelKind, likely_kind, likely_label, likely_texts
@@ -43,7 +44,7 @@ class Look:
     unreadable: rows that cannot be read; problem: the first of them, and what is wrong with it
     duplicates: rows whose texts are in an earlier row; conflicts: those with another label
     sample: some of the texts
-    doubts: guesses that are not certain, and how to change them
+    doubts: guesses that are not certain, and the arguments of `fit` that change them
     """
 
     path: Path
@@ -130,6 +131,7 @@ def look_at(
         target = likely_label(path, profiles, chosen, doubts)
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
+    doubts += splits_of(profiles)
     texts = [profiles[name] for name in chosen]
     look = _understood(path, texts, profiles[target], kind, doubts)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
@@ -164,15 +166,17 @@ def _understood(
     if kind == "classes" and len(rows) < FEW_ROWS * len(counts):
         doubts.append(
             f"the {len(counts):,} classes of `{label.name}` have {len(rows):,} rows, too few to "
-            "learn them: say --label COLUMN if another column is the label."
+            'learn them: say `label="COLUMN"` if another column is the label.'
         )
+    names = [] if kind == "grades" else _names(path, label, spelling)
+    doubts += spellings_of(label.name, names)
     duplicates, conflicts = _repeated(rows)
     return Look(
         path=path,
         texts=tuple(_column(each.name) for each in texts),
         label=_column(label.name),
         kind=kind,
-        names=[] if kind == "grades" else _names(path, label, spelling),
+        names=names,
         counts={} if kind == "grades" else dict(counts),
         range=_range(path, label, counts) if kind == "grades" else None,
         separator=separator if kind == "multi-label" else None,

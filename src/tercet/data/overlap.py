@@ -184,7 +184,7 @@ def _read(
     path: Path, *, texts: Sequence[Column] | None, label: Column | None
 ) -> Iterator[tuple[int, Texts | None, str | None]]:
     """Line, texts and label of each row; None for the texts of a row that lacks one."""
-    chosen = guess_columns(path, texts=texts, label=label)
+    chosen = guess_columns(path, texts=texts, label=label, argument="text")
     width = len(chosen.texts)
     for row in read_rows(path, wanted(chosen.texts, chosen.label), chosen.reading):
         values = row.values[:width]

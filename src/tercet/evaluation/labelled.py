@@ -67,7 +67,7 @@ def _data(
     texts = own_texts(spec, path) if texts is None else texts
     if label is None and own.label in names:
         label = own.label
-    chosen = guess_columns(path, texts=texts, label=label)
+    chosen = guess_columns(path, texts=texts, label=label, argument="text")
     width = 1 if "single" in spec.predicting_modes else 2
     if len(chosen.texts) != width:
         named = ", ".join(f"`{column}`" for column in chosen.texts)

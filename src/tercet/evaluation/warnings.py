@@ -35,7 +35,8 @@ def warnings_of(answers: Answers, *, majority: float | None, linear: float | Non
     is_constant = _is_constant(answers)
     found = [_constant(answers)] if is_constant else [*_never_predicted(answers), *_cut(answers)]
     found += _below(answers, majority=majority, linear=linear)
-    found += [] if is_constant else _calibration(answers)
+    if not is_constant:
+        found += [*_doubtful(answers, majority=majority), *_calibration(answers)]
     return [f"{answers.task}: {sentence}" for sentence in found]
 
 
@@ -58,7 +59,7 @@ def _constant(answers: Answers) -> str:
         name = answers.name(answers.predicted[0])
         return (
             f"all {rows:,} rows are predicted to be {name}; change the recipe: a lower learning "
-            "rate, more steps, or `class_weights` if one class is much more frequent."
+            f"rate, more steps, or `{_weights(answers)}` if one class is much more frequent."
         )
     low, high = answers.span
     return (
@@ -83,8 +84,13 @@ def _never_predicted(answers: Answers) -> Iterator[str]:
     yield (
         f"never predicts {', '.join(named)}{more}; add rows of "
         f"{'these classes' if len(absent) > 1 else 'this class'}, or set "
-        '`class_weights = "balanced"`.'
+        f"`{_weights(answers)}` in the recipe."
     )
+
+
+def _weights(answers: Answers) -> str:
+    """The key of a recipe that makes rare classes count as much as others."""
+    return f'tasks.{answers.task}.class_weights = "balanced"'
 
 
 def _cut(answers: Answers) -> Iterator[str]:
@@ -116,14 +122,32 @@ def _below(answers: Answers, *, majority: float | None, linear: float | None) ->
     }
     if not better:
         return
-    interval = ""
-    if score.interval is not None:
-        interval = f" (95 % interval {score.interval[0]:.3f} to {score.interval[1]:.3f})"
     named = " and ".join(f"{name} ({value:.3f})" for name, value in better.items())
     yield (
-        f"{answers.metric} {score.value:.3f}{interval} is below {named}; add rows, or change the "
+        f"{answers.metric} {_with_interval(score)} is below {named}; add rows, or change the "
         "recipe: a lower learning rate or more epochs."
     )
+
+
+def _doubtful(answers: Answers, *, majority: float | None) -> Iterator[str]:
+    """A score that may be that of the majority class, as the scores of labels that do not depend on
+    the texts are."""
+    score = answers.metrics.get(answers.metric, Estimate(None))
+    if score.value is None or score.interval is None or majority is None:
+        return
+    if score.interval[0] <= majority <= score.value:
+        yield (
+            f"{answers.metric} {_with_interval(score)} is not clearly above always predicting the "
+            f"majority class ({majority:.3f}); check that the labels depend on the texts, or add "
+            "rows."
+        )
+
+
+def _with_interval(score: Estimate) -> str:
+    if score.interval is None:
+        return f"{score.value:.3f}"
+    low, high = score.interval
+    return f"{score.value:.3f} (95 % interval {low:.3f} to {high:.3f})"
 
 
 def _calibration(answers: Answers) -> Iterator[str]:

@@ -14,6 +14,7 @@ USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2
 UNTUNED = "the encoder was not tuned, and only heads were fitted to it"
+LIMITED = "Time limited this model"
 NO_TIME = "Not enough time to tune the encoder: heads are fitted to it as it is."
 
 
@@ -54,7 +55,7 @@ class Budget:
         minutes = max(math.ceil(self._needed / 60.0), math.floor(given) + 1)
         about = f"{minutes} minute{'s' if minutes > 1 else ''}"
         return (
-            f"Time limited this model: {'; '.join(self._left_out)}. About {about} would "
+            f"{LIMITED}: {'; '.join(self._left_out)}. About {about} would "
             f"have sufficed here, instead of {given:g}: fit again with `--minutes {minutes}`, or "
             f"`minutes={minutes}` in Python."
         )

@@ -122,7 +122,7 @@ class Folds:
             for name, task in tasks.items()
         }
         for fold in range(self.count):
-            following.note = f"trial {fold + 1} of {self.count}"
+            following.note = f"fold {fold + 1} of {self.count}"
             rows = {name: self._rows(name, fold, held_out=False) for name in trial.tables}
             trial.train(rows, listener=following, limit=limit)
             for name, task in tasks.items():

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from inspect import signature
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tercet.data.files import MissingFileError, find_file
 from tercet.data.likely import LabelKind
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, nearest
 from tercet.evaluation.evaluation import evaluate
 from tercet.files import read_json_object, write_json, write_text
 from tercet.fitting.budget import Budget
@@ -32,7 +38,7 @@ from tercet.training.listener import Listener, listener_of
 
 FOLDED_ROWS = 2000
 """Rows of all tasks up to which candidates are judged by cross-validation."""
-MAX_TOKENS = (32, 512)
+MAX_TOKENS = 512
 LONG_SHARE = 0.05
 """The share of longer texts from which on they are read in windows."""
 EVALUATION, REPORT, DATA = "evaluation.json", "report.html", "data"
@@ -93,6 +99,9 @@ def fit(
         )
     if onto is not None and long is not None:
         raise ArgumentError("`onto` keeps `long` of that model: leave out `long`.", "long")
+    if not isinstance(minutes, Real) or not 0.0 < minutes < math.inf:
+        raise ArgumentError(f"`minutes` is {minutes!r}; it should be a number above 0.", "minutes")
+    _check_names(tables)
     budget = Budget(60.0 * minutes)
     given = Given(text=text, label=label, kind=kind, group=group)
     with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs:
@@ -105,7 +114,9 @@ def fit(
         )
         _make_folder(work.folder)
         for source in inputs.sources:
-            for sentence in source.look.sentences(name=_shown(source, inputs.sources)):
+            is_table = source.name in inputs.tables
+            shown = f"Table `{source.name}`" if is_table else _shown(source, inputs.sources)
+            for sentence in source.look.sentences(name=shown):
                 work.listener.say(sentence)
         body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
         try:
@@ -116,6 +127,22 @@ def fit(
             # Half a run is of no use, and would be in the way of the next call.
             shutil.rmtree(work.folder, ignore_errors=True)
             raise
+
+
+def _check_names(tables: Mapping[str, Any]) -> None:
+    """A mistyped argument looks like a table of that name."""
+    known = [name for name in signature(fit).parameters if name not in ("sources", "tables")]
+    for name, value in tables.items():
+        if isinstance(value, str | os.PathLike):
+            with suppress(MissingFileError):
+                find_file(str(value))
+                continue
+        elif value is not None and not isinstance(value, Real):
+            continue
+        raise ArgumentError(
+            f"`{name}` is {value!r}, neither a file nor a table, and `fit` has no argument of that "
+            f"name{nearest(name, known)}."
+        )
 
 
 def _shown(source: Source, sources: Sequence[Source]) -> str:
@@ -153,6 +180,14 @@ def _settings(
         judge = "folds"
     model = load(body, device="cpu")
     encoder: dict[str, Any] | None = None
+    for source in sources if is_onto else ():
+        if source.name in model.tasks:
+            raise ArgumentError(
+                f"`onto` {body}: that model has a task `{source.name}` already; give the new task "
+                "another name with `task`.",
+                "onto",
+                "task",
+            )
     if not is_onto:
         reading = _reading(model, sources, long=long, listener=work.listener)
         encoder = {"name": body, "pooling": model.info.pooling, **reading}
@@ -181,21 +216,20 @@ def _precision(device: str | None) -> Precision:
 def _reading(
     model: Model, sources: Sequence[Source], *, long: Long | None, listener: Listener
 ) -> dict[str, Any]:
-    """`max_tokens`, enough for nearly all texts in steps of 16, and what is done with longer
-    ones."""
-    limit = min(MAX_TOKENS[1], model.network.encoder.config.max_tokens)
-    texts = [text for source in sources for text in source.look.sample]
-    lengths = model.tokenizer.pieces(texts, limit=limit).lengths + 2
-    needed = -(-int(np.quantile(lengths, 0.99)) // 16) * 16
-    most = int(np.clip(needed, MAX_TOKENS[0], limit))
-    share = float(np.mean(lengths > most))
-    if long is None and share > LONG_SHARE:
-        listener.say(
-            f"{share:.0%} of the texts are longer than {most} tokens: they are read whole, "
-            "in windows; to truncate them instead is faster."
-        )
-        return {"max_tokens": most, "long": "windows"}
-    return {"max_tokens": most, "long": long or "truncate"}
+    """`max_tokens`, up to the limit of the encoder whatever the lengths of these texts, since those
+    to come may be longer, and what is done with longer ones."""
+    limit = min(MAX_TOKENS, model.network.encoder.config.max_tokens)
+    if long is None:
+        texts = [text for source in sources for text in source.look.sample]
+        lengths = model.tokenizer.pieces(texts, limit=limit).lengths + 2
+        share = float(np.mean(lengths > limit))
+        if share > LONG_SHARE:
+            listener.say(
+                f"{share:.0%} of the texts are longer than {limit} tokens: they are read whole, "
+                "in windows; to truncate them instead is faster."
+            )
+            long = "windows"
+    return {"max_tokens": limit, "long": long or "truncate"}
 
 
 def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> FitResult:

@@ -14,7 +14,10 @@ from tercet.fitting.sources import Given, Source, common_folder, gather
 
 
 class Inputs:
-    """The tasks and the folder of their files; tables in memory get a temporary one."""
+    """The tasks and the folder of their files; tables in memory get a temporary one.
+
+    tables: the tasks whose rows were given in memory
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class Inputs:
                 sources, tables, task=task, dev=dev, given=given, folder=self._temporary
             )
             self.in_memory = any(self._temporary.iterdir())
+            self.tables = {s.name for s in self.sources if s.path.parent == self._temporary}
             if self.in_memory:
                 self.sources = [self._copied(source) for source in self.sources]
             self.folder = self._temporary if self.in_memory else common_folder(self.sources)

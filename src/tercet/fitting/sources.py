@@ -83,7 +83,13 @@ def _source(
 
     text = own("text")
     columns = [text] if isinstance(text, str | int) else list(text or ())  # type: ignore[call-overload]
-    look = look_at(file, text=columns, label=own("label"), kind=_kind(own("kind")))  # type: ignore[arg-type]
+    kind = _kind(own("kind"))
+    try:
+        look = look_at(file, text=columns, label=own("label"), kind=kind)  # type: ignore[arg-type]
+    except TercetError as error:
+        if file.parent == folder:  # a table in memory, whose file nobody knows
+            error.args = (str(error).replace(str(file), f"Table `{name}`"),)
+        raise
     dev_file = None if dev is None else _file(f"{name}-dev", dev, folder)
     return Source(name, look, dev_file, own("group"))  # type: ignore[arg-type]
 

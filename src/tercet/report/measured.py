@@ -21,6 +21,7 @@ from tercet.model import Model, load
 from tercet.progress import Phases, is_watched, plain_phases, silent_phases
 from tercet.report.report import Report
 from tercet.report.training import run_of
+from tercet.specs import Column
 
 TABLES = "tables"
 """The name of data in memory."""
@@ -31,9 +32,11 @@ class Measured(Evaluation):
     """An evaluation that writes its report.
 
     run: the run folder of the model, if it has one
+    other_rows: whether other rows were measured than in that run
     """
 
     run: Path | None = None
+    other_rows: bool = False
 
     def report(self, file: str | Path) -> Path:
         """Write a single-file HTML report.
@@ -42,7 +45,8 @@ class Measured(Evaluation):
         'sentiment.html'
         """
         path = Path(file)
-        write_text(path, Report([self], run=self.run).to_html())
+        report = Report([self], run=self.run, other_rows=self.other_rows)
+        write_text(path, report.to_html())
         return path
 
 
@@ -52,6 +56,8 @@ def evaluate(
     *,
     suites: Sequence[str] | None = None,
     rows: int | None = None,
+    text: Column | Sequence[Column] | None = None,
+    label: Column | None = None,
     progress: bool | None = None,
     phases: Phases | None = None,
 ) -> Measured:
@@ -62,6 +68,8 @@ def evaluate(
         such as `{"team": frame}`; or one labelled file, for a model with one task
     suites: names; default: `tasks`
     rows: at most this many rows of each task and set, for a quick look; default: all
+    text: the text column of labelled files and tables, or two of pairs; label: their label column;
+        default: those that the task was trained with, or else guessed
     progress: whether to show it on stderr; default: in notebooks and terminals
     phases: starts the progress of one phase instead
 
@@ -76,22 +84,32 @@ def evaluate(
         phases = plain_phases if shown else silent_phases
     loaded = model if isinstance(model, Model) else load(model)
     suites = ["tasks"] if suites is None else [suites] if isinstance(suites, str) else suites
-    with _placed(loaded, data) as (placed, folder):
+    columns = None if text is None else [text] if isinstance(text, str | int) else list(text)
+    with _placed(loaded, data, texts=columns, label=label) as (placed, folder):
+        if placed is loaded and (columns or label is not None):
+            raise TercetError("`text` and `label` are columns of labelled files and tables.")
         if placed is not loaded and list(suites) != ["tasks"]:
             raise TercetError("Labelled files and tables go with the suite `tasks` only.")
         found = run_suites(placed, folder, suites=suites, rows=rows, phases=phases)
     values = {field.name: getattr(found, field.name) for field in fields(Evaluation)}
-    return Measured(**values, run=run_of(loaded.source))
+    return Measured(**values, run=run_of(loaded.source), other_rows=placed is not loaded)
 
 
 @contextmanager
 def _placed(
-    model: Model, data: str | Path | Mapping[str, Any] | None
+    model: Model,
+    data: str | Path | Mapping[str, Any] | None,
+    *,
+    texts: Sequence[Column] | None,
+    label: Column | None,
 ) -> Iterator[tuple[Model, Path]]:
     """The model with the data of its tasks, and the data folder."""
     if isinstance(data, str | Path):
         path = Path(data)
-        yield (model, path) if path.is_dir() else (on_file(model, path), path.parent)
+        if path.is_dir():
+            yield model, path
+        else:
+            yield on_file(model, path, texts=texts, label=label), path.parent
         return
     if not isinstance(data, Mapping) or not data:
         raise TercetError(
@@ -103,7 +121,8 @@ def _placed(
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / TABLES
         folder.mkdir()
-        yield on_files(model, {name: _file(data[name], name, folder) for name in data}), folder
+        files = {name: _file(data[name], name, folder) for name in data}
+        yield on_files(model, files, texts=texts, label=label), folder
 
 
 def _file(table: Any, name: str, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,20 @@ from tercet.report.training import read_run
 class Report:
     """What evaluations leave: of several models, all of them and their comparison."""
 
-    def __init__(self, evaluations: Sequence[Evaluation], *, run: Path | None = None) -> None:
-        """run: the run folder of a single model, if it has one"""
+    def __init__(
+        self,
+        evaluations: Sequence[Evaluation],
+        *,
+        run: Path | None = None,
+        other_rows: bool = False,
+    ) -> None:
+        """run: the run folder of a single model, if it has one
+        other_rows: whether other rows are measured than in the run, whose simple baselines and
+            warnings then say nothing about them
+        """
         self.evaluations = evaluations
         self.run = run
+        self.other_rows = other_rows
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -35,6 +46,8 @@ class Report:
         if len(self.evaluations) > 1:
             return comparison_page(self.evaluations, self.comparison)
         history = None if self.run is None else read_run(self.run)
+        if history is not None and self.other_rows:
+            history = replace(history, baselines={}, warnings=[])
         return evaluation_page(self.evaluations[0], history)
 
     def to_json(self) -> dict[str, Any]:

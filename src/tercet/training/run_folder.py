@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +11,7 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
-from tercet.errors import ArgumentError
+from tercet.errors import ArgumentError, shorten
 from tercet.files import is_temporary, read_json_object, write_json, write_text
 from tercet.recipe import Recipe
 from tercet.training.metrics_log import open_metrics, read_metrics
@@ -47,10 +48,15 @@ class RunFolder:
                 "resume",
                 "out",
             )
-        if resume and stored.is_file() and not self._recipe.trains_as(Recipe.load(stored)):
+        if not resume or not stored.is_file():
+            return
+        other = Recipe.load(stored)
+        if not self._recipe.trains_as(other):
+            key, was, now = _first_difference(other.training(), self._recipe.training())
             raise ArgumentError(
-                f"{stored}: the run was started with another recipe; use that one, with the same "
-                "`overrides`, or start a new run without `resume`.",
+                f"{stored}: the run was started with another recipe: `{key}` is {was} there and "
+                f"{now} here; use that one, with the same `overrides`, or start a new run without "
+                "`resume`.",
                 "overrides",
                 "resume",
             )
@@ -130,6 +136,20 @@ class RunFolder:
             {"stage": stage.name, "step": step, "dev": scored.get(step, {})}
             for stage, step in zip(self._recipe.stages, kept_steps, strict=True)
         ]
+
+
+def _first_difference(one: Any, other: Any, *, at: str = "") -> tuple[str, str, str]:
+    """The first key of two trees whose values differ, and both values as a message shows them."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        one, other = ({str(place): each for place, each in enumerate(v)} for v in (one, other))
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return at, _shown(one), _shown(other)
+    key = next(key for key in [*one, *other] if one.get(key) != other.get(key))
+    return _first_difference(one.get(key), other.get(key), at=f"{at}.{key}".lstrip("."))
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else shorten(json.dumps(value))
 
 
 def _is_passing(path: Path) -> bool:

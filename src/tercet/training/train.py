@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tercet.data.files import MissingFileError
 from tercet.data.tables import write_tables
 from tercet.errors import ArgumentError, TercetError
 from tercet.folders.model_card import Metrics
@@ -87,14 +88,23 @@ def train(
         write_tables(data, place)
     else:
         place = Path(data)
-    result = train_recipe(
-        chosen,
-        data=place,
-        out=folder,
-        resume=resume,
-        device=device,
-        listener=listener_of(listener, progress=progress),
-    )
+    try:
+        result = train_recipe(
+            chosen,
+            data=place,
+            out=folder,
+            resume=resume,
+            device=device,
+            listener=listener_of(listener, progress=progress),
+        )
+    except MissingFileError as error:
+        if not isinstance(data, Mapping):
+            raise
+        raise ArgumentError(
+            f"`data` has tables for {', '.join(data)}, and the recipe also needs {error.file}: "
+            "give tables for all tasks, as `TASK` and `TASK-dev`.",
+            "data",
+        ) from error
     if result is None:
         raise TercetError("`tercet.train` returns a run on the main process only.")
     return TrainedRun(folder, result.dev, device=device)

@@ -253,7 +253,8 @@ class Tasks(Suite):
         if not specs:
             raise TercetError(
                 f"Task `{without_rows[0]}` of this model has no dev rows to measure it on; set "
-                "`data.dev` in its recipe to files or to a share of the training rows."
+                "`data.dev` in its recipe to files or to a share of the training rows, or measure "
+                "it on a labelled file."
             )
         results: dict[str, TaskResult] = {}
         missing: list[Missing] = []

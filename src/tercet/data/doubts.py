@@ -1,0 +1,69 @@
+"""What in a labelled file may be a mistake, or not be used as its owner expects."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tercet.data.profiles import Profile
+from tercet.errors import shorten
+
+TRAINING = frozenset({"train", "training"})
+MEASURING = frozenset(
+    {"dev", "development", "val", "valid", "validation", "eval", "evaluation", "test", "testing"}
+)
+FLAGS = (frozenset({"0", "1"}), frozenset({"true", "false"}))
+MANY_FLAGS = 3
+SHOWN_GROUPS = 3
+
+
+def is_split(column: Profile) -> bool:
+    """Whether a column says which rows are for training and which for measuring."""
+    values = _values(column)
+    return bool(values & TRAINING and values & MEASURING) and values <= TRAINING | MEASURING
+
+
+def splits_of(profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """Columns that say what rows are for, which is not followed."""
+    for each in filter(is_split, profiles.values()):
+        counts = Counter(value for value in each.values if value is not None)
+        parts = ", ".join(f"{value} {count:,}" for value, count in counts.most_common())
+        yield (
+            f"`{each.name}` divides the rows ({parts}), but all of them are used alike: write each "
+            'part to a file of its own, fit the one for training, and say `dev="FILE"` for the one '
+            "to measure on."
+        )
+
+
+def flags_of(candidates: Sequence[Profile]) -> Iterator[str]:
+    """Columns that may be labels and together mark several labels per row."""
+    flags = [each for each in candidates if _values(each) in FLAGS]
+    if len(flags) >= MANY_FLAGS:
+        named = ", ".join(f"`{each.name}`" for each in flags[:6])
+        yield (
+            f"if {named} mark several labels of a row, write the names of its labels into one "
+            f"column, such as `{flags[0].name}; {flags[1].name}`."
+        )
+
+
+def spellings_of(column: str, names: Sequence[str]) -> Iterator[str]:
+    """Classes or labels that differ only in case or spaces, most likely by mistake."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[" ".join(name.casefold().split())].append(name)
+    alike = [group for group in groups.values() if len(group) > 1]
+    if alike:
+        shown = "; ".join(", ".join(map(_quoted, group)) for group in alike[:SHOWN_GROUPS])
+        more = f"; and {len(alike) - SHOWN_GROUPS} more" if len(alike) > SHOWN_GROUPS else ""
+        yield (
+            f"`{column}` has names that differ only in case or spaces and are learnt apart "
+            f"({shown}{more}): write each in one way."
+        )
+
+
+def _values(column: Profile) -> frozenset[str]:
+    return frozenset(value.lower() for value in column.values if value is not None)
+
+
+def _quoted(name: str) -> str:
+    return repr(shorten(name, 30))
