@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,13 @@ def test_damaged_metrics_stop_a_run_before_it_trains(train: Callable[..., Path])
     file.write_bytes(whole)
     train(resume=True)
     assert file.read_bytes() == whole
+
+
+def test_a_run_trains_in_any_thread(train: Callable[..., Path]) -> None:
+    """Although only the main thread can handle Ctrl-C."""
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(train).result()
+    assert (run / "summary.json").is_file()
 
 
 def hold(path: Path, recipe: Recipe, ready: Any, end: Any) -> None:
