@@ -336,6 +336,13 @@ def test_what_cannot_be_understood_is_told(
         look(header, rows, **given)
 
 
+@pytest.mark.parametrize("odd", ["nan", "-inf", "1e999"])
+def test_the_range_is_that_of_the_finite_grades(look: Any, odd: str) -> None:
+    """Reading the rows then names the line of the other one."""
+    rows = [[text(row), odd if row == 0 else 1 + row % 3] for row in range(9)]
+    assert look(["text", "level"], rows, kind="grades", label="level").range == (1.0, 3.0)
+
+
 def test_errors_about_columns_name_the_option(look: Any) -> None:
     with pytest.raises(ArgumentError) as error:
         look(["n", "team"], [[row, TEAMS[row % 3]] for row in range(9)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
@@ -260,10 +261,11 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
             f"{path}: column `{label.name}` holds {shorten(wrong[0])!r}, which is not a grade: a "
             "number such as 4.5 is expected."
         )
-    low, high = min(n for n in numbers if n is not None), max(n for n in numbers if n is not None)
-    if low == high:
+    # Reading the rows names the line of one that is not finite.
+    grades = [number for number in numbers if number is not None and isfinite(number)]
+    if not grades or min(grades) == max(grades):
         raise TercetError(f"{path}: column `{label.name}` has no two different grades.")
-    return low, high
+    return min(grades), max(grades)
 
 
 def _column(name: str) -> Column:
