@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet.cores import (
+    NICENESS,
     POLICY,
     SPINS,
     THREADS,
+    give_way,
     share,
     shared_environment,
     spin_briefly,
@@ -70,3 +75,20 @@ def test_threads_spin_briefly_unless_the_user_says_otherwise(
             monkeypatch.setenv(name, value)
         spin_briefly()
         assert os.environ.get(SPINS) == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities")
+@pytest.mark.parametrize(("before", "after"), [(0, NICENESS), (NICENESS + 5, NICENESS + 5)])
+def test_a_thread_that_gives_way_never_becomes_less_nice(before: int, after: int) -> None:
+    """Only root may do that: under `nice`, the server of another user had no encoder."""
+
+    def niceness() -> int:
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, before)
+        give_way()
+        return os.getpriority(os.PRIO_PROCESS, thread)
+
+    if os.getpriority(os.PRIO_PROCESS, 0) > before:
+        pytest.skip("the tests themselves run nicer")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(niceness).result() == after

@@ -24,6 +24,7 @@ from tercet.files import (
     is_temporary,
     read_json,
     read_json_object,
+    release,
     replace_file,
     replace_folder,
     sha256_of,
@@ -385,3 +386,44 @@ def test_a_lock_in_what_is_not_a_folder_is_an_error(tmp_path: Path, kind: str) -
         taken.symlink_to(tmp_path / "nothing")
     with pytest.raises(FileExistsError), exclusive(taken / ".lock"):
         pass
+
+
+@CASES
+def test_windows_syncs_files_that_are_open_for_writing(
+    tmp_path: Path, replace: Replace, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its `fsync` refuses others, and so every write failed."""
+    fcntl = pytest.importorskip("fcntl")
+    sync, refused = os.fsync, OSError(errno.EBADF, "Bad file descriptor")
+
+    def strict(handle: int) -> None:
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise refused
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", strict)
+    with pytest.raises(OSError, match="Bad file descriptor"), replace(tmp_path / name) as writing:
+        put(writing, "new")
+    with monkeypatch.context() as windows, replace(tmp_path / name) as writing:
+        put(writing, "new")
+        windows.setattr(sys, "platform", "win32")
+    assert content_of(tmp_path / name) == "new"
+
+
+def test_a_lock_is_released_where_open_files_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(errno.EACCES, "The process cannot access the file")
+
+    file = tmp_path / ".lock"
+    lock = FileLock(file)
+    lock.acquire()
+    with monkeypatch.context() as windows:
+        windows.setattr(Path, "unlink", refuse)
+        release(lock)
+    assert not lock.is_locked
+    release(lock)  # which changes nothing
+    with FileLock(file, timeout=0) as again:
+        release(again)
+    assert not file.exists()

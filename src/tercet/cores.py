@@ -56,7 +56,10 @@ def shared_environment(processes: int) -> dict[str, str]:
 def give_way() -> None:
     """Let other threads go first where cores are few; on Linux, where threads have priorities."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        thread = threading.get_native_id()
+        # A process that was started as nicer stays so: it may not take that back.
+        niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread))
+        os.setpriority(os.PRIO_PROCESS, thread, niceness)
 
 
 @cache

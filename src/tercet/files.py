@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -80,6 +81,14 @@ def exclusive(path: Path) -> Iterator[None]:
         if handle is not None:
             path.unlink(missing_ok=True)
             os.close(handle)
+
+
+def release(lock: FileLock) -> None:
+    """Release a lock, if it is held, and remove its file."""
+    if lock.is_locked:
+        with suppress(PermissionError):  # on Windows, where the lock itself removes it
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 def _lock(path: Path) -> int | None:
@@ -263,7 +272,8 @@ def _rename_new(writing: Path, path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    # Windows syncs only what is open for writing, which folders cannot be.
+    handle = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

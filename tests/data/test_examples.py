@@ -282,15 +282,19 @@ def test_rows_of_one_source_are_read_from_a_file_of_several(
     assert examples.remark == "Only rows whose column `4` matches snli-*."
     assert len(read_examples(task, "dev", tmp_path)) == 3
     task = make_task("paraphrase", **keys, where={"column": 4, "matches": ["fever", "anli"]})
-    with pytest.raises(TercetError, match="column `4` of no row matches fever or anli"):
+    with pytest.raises(TercetError, match="Column `4` of no row matches fever or anli"):
         read_examples(task, "train", tmp_path)
 
 
 def test_nothing_left_is_told(make_task: MakeTask, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\tlabel\nx\t\n", "utf-8")
     task = make_task("sentiment", dev="a.tsv", texts="text", label="label", on_bad_row="skip")
-    with pytest.raises(TercetError, match=r"no rows are left; Skipped 1 bad row: a\.tsv line 2"):
+    with pytest.raises(TercetError, match=r"no rows are left\. Skipped 1 bad row: a\.tsv line 2"):
         read_examples(task, "dev", tmp_path)
+    (tmp_path / "pairs.tsv").write_text("one\tother\nwet\tdry\n", "utf-8")
+    task = make_task("ranking", train="pairs.tsv", texts=["one", "other"], overlap=0.5)
+    with pytest.raises(TercetError, match=r"left\. Only pairs that have 50% of their words in"):
+        read_examples(task, "train", tmp_path)
 
 
 def test_texts_for_prediction_keep_every_row(tmp_path: Path) -> None:

@@ -87,6 +87,10 @@ def test_a_label_map_names_the_classes(tmp_path: Path) -> None:
     graded = {**data, "label_map": {"low": 1, "high": 5}}
     recipe = with_found_labels(recipe_of({**GRADES, "data": graded}), tmp_path)
     assert recipe.tasks["team"].range == (1.0, 5.0)
+    write(tmp_path, "1", "2", "3.0", header=True)
+    graded = {**data, "label_map": {"1": 1, "2": 2, "3": 9}}
+    recipe = with_found_labels(recipe_of({**GRADES, "data": graded}), tmp_path)
+    assert recipe.tasks["team"].range == (1.0, 9.0)  # numbers are known in any spelling
 
 
 def test_several_labels_are_collected_over_all_cells(make_task: MakeTask, tmp_path: Path) -> None:

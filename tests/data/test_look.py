@@ -73,6 +73,27 @@ def test_empty_cells_and_repeated_texts_are_counted(look: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("last", "rows", "left_out", "unreadable"),
+    [(["other"], 61, 0, 0), ([""], 60, 1, 0), (["it", "a third cell"], 60, 0, 1)],
+)
+def test_all_rows_of_a_long_file_count(
+    look: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    last: list[str],
+    rows: int,
+    left_out: int,
+    unreadable: int,
+) -> None:
+    """A file may be sorted by its labels, so that its first rows have one alone."""
+    sorted_rows = [[text(row % 50), TEAMS[row // 20]] for row in range(60)]
+    found = look(["subject", "team"], [*sorted_rows, ["The last one", *last]])
+    assert (found.rows, found.left_out, found.unreadable) == (rows, left_out, unreadable)
+    assert (found.counts["it"], found.duplicates, found.conflicts) == (20, 10, 10)
+    monkeypatch.setattr("tercet.data.profiles.LOOKED_AT", 9)
+    assert look(["subject", "team"], [*sorted_rows, ["The last one", *last]]) == found
+
+
 def test_no_header(look: Any) -> None:
     found = look(None, [[text(row), TEAMS[row % 3]] for row in range(30)])
     assert (found.texts, found.label) == ((1,), 2)
@@ -313,6 +334,13 @@ def test_what_cannot_be_understood_is_told(
 ) -> None:
     with pytest.raises(TercetError, match=message):
         look(header, rows, **given)
+
+
+@pytest.mark.parametrize("odd", ["nan", "-inf", "1e999"])
+def test_the_range_is_that_of_the_finite_grades(look: Any, odd: str) -> None:
+    """Reading the rows then names the line of the other one."""
+    rows = [[text(row), odd if row == 0 else 1 + row % 3] for row in range(9)]
+    assert look(["text", "level"], rows, kind="grades", label="level").range == (1.0, 3.0)
 
 
 def test_errors_about_columns_name_the_option(look: Any) -> None:

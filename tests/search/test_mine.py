@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
+from tercet.cli.app import main
 from tercet.data.examples import read_texts
 from tercet.data.stream import TextFile
 from tercet.data.table_files import write_table
@@ -78,6 +81,26 @@ def test_rerank_orders_the_closest_by_the_cross_mode(model: Model, tmp_path: Pat
     said = model.paraphrase([(str(row["first"]), str(row["second"])) for row in judged], "cross")
     assert [row["cross"] for row in judged] == pytest.approx(said.tolist(), abs=1e-6)
     assert [row["cross"] for row in judged] == sorted((r["cross"] for r in judged), reverse=True)
+
+
+def test_a_terminal_reranks_no_more_than_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[int] = []
+
+    def scores(cross: Cross, pairs: list[tuple[str, str]]) -> np.ndarray:
+        scored.append(len(pairs))
+        return np.zeros(len(pairs), np.float32)
+
+    path = write(tmp_path, TEXTS).path
+    monkeypatch.setattr(Cross, "scores", scores)
+    monkeypatch.setattr("tercet.search.mine.SHOWN", 40)
+    monkeypatch.setattr("tercet.cli.mine.RESULTS", Console(force_terminal=True))
+    line = ["tercet", "mine", str(path), "--threshold", "-1", "--rerank"]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert scored == [40, 40]  # for fifty of 1,431
 
 
 def test_groups_are_held_together_by_what_the_cross_mode_takes_for_the_same(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tercet.errors import TercetError
 from tercet.text import tokenizer as tokenizer_module
 from tercet.text.long_inputs import LongInputs
 from tercet.text.sentences import slices
@@ -152,6 +153,15 @@ def test_two_long_sides_are_read_side_by_side(tokenizer: Tokenizer) -> None:
     for column, ending in zip((first, second), ends, strict=True):
         start, end = column.offsets[-2:]
         assert set(column.ids[start:end][-3:].tolist()) == ending  # up to the last of both
+
+
+def test_a_window_of_a_pair_has_room_for_both_texts(tokenizer: Tokenizer) -> None:
+    sides = [tokenizer.whole_pieces([text], limit=5) for text in ("a film", "a day")]
+    windows = windows_of(sides, template=tokenizer.template, max_tokens=5)
+    assert windows is not None
+    assert [column.held.tolist() for column in windows.columns] == [[1, 1], [1, 1]]
+    with pytest.raises(TercetError, match="max_tokens = 4 leaves no room for windows of both"):
+        windows_of(sides, template=tokenizer.template, max_tokens=4)
 
 
 def test_averages_are_weighted_by_pieces() -> None:

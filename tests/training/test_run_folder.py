@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ def test_damaged_metrics_stop_a_run_before_it_trains(train: Callable[..., Path])
     assert file.read_bytes() == whole
 
 
+def test_a_run_trains_in_any_thread(train: Callable[..., Path]) -> None:
+    """Although only the main thread can handle Ctrl-C."""
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(train).result()
+    assert (run / "summary.json").is_file()
+
+
 def hold(path: Path, recipe: Recipe, ready: Any, end: Any) -> None:
     with RunFolder(path, recipe).locked(resume=False):
         ready.set()
@@ -174,3 +182,23 @@ def test_tables_for_some_of_the_tasks_are_not_enough(
         "`data` has tables for sentiment, and the recipe also needs ids-sst-dev.csv: give tables "
         "for all tasks, as `TASK` and `TASK-dev`."
     )
+
+
+def test_tables_of_a_run_are_not_replaced_by_those_of_a_call_that_is_refused(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+    rows = {"sentence": ["a dull film", "fun"] * 5, "sentiment": [0, 4] * 5}
+    other = {"sentence": ["fun", "a dull film"] * 5, "sentiment": [4, 0] * 5}
+    out, options = tmp_path / "out", {"device": "cpu", "progress": False}
+    tercet.train(recipe, {"sentiment": rows, "sentiment-dev": rows}, out, **options)
+    kept = tmp_path / "out-data" / "sentiment.parquet"
+    before = kept.read_bytes()
+    undo(out)
+    for resume, refusal in ((False, "already holds"), (True, "rows of sentiment train have")):
+        tables = {"sentiment": other, "sentiment-dev": rows}
+        with pytest.raises(TercetError, match=refusal):
+            tercet.train(recipe, tables, out, resume=resume, **options)
+        assert kept.read_bytes() == before
+    tercet.train(recipe, {"sentiment": rows, "sentiment-dev": rows}, out, resume=True, **options)
+    assert (out / "summary.json").is_file()

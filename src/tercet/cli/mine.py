@@ -121,10 +121,10 @@ def _print(mined: Mined) -> None:
     if not RESULTS.is_terminal:
         sys.stdout.writelines(line + "\n" for line in json_lines(mined.batches()))
         return
-    rows = [row for batch in mined.batches() for row in islice(batch.to_pylist(), ON_A_TERMINAL)]
+    rows = (row for batch in mined.batches() for row in batch.to_pylist())
     shown = [
         [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()]
-        for row in rows[:ON_A_TERMINAL]
+        for row in islice(rows, ON_A_TERMINAL)
     ]
     print_table(mined.schema.names, shown)
     if mined.count > ON_A_TERMINAL:

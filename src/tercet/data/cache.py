@@ -17,7 +17,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from tercet.errors import TercetError
-from tercet.files import parse_json, replace_folder, sha256_of, write_text
+from tercet.files import parse_json, release, replace_folder, sha256_of, write_text
 
 MANIFEST = "manifest"
 ATTEMPTS = 10
@@ -72,9 +72,7 @@ def _locked(target: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if lock.is_locked:
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
+        release(lock)
 
 
 def _make(make: Callable[[], Stored], target: Path) -> Stored:

@@ -137,15 +137,16 @@ def _read(collected: _Collected, files: Sequence[Path]) -> Examples:
     if collected.bad and data.on_bad_row == "fail":
         raise TercetError(_refusal(collected.bad, total=collected.rows))
     if not collected.lines:
-        raise TercetError(f"{files[0]}: no rows are left{_why_none(collected)}")
+        raise TercetError(f"{files[0]}: no rows are left.{_why_none(collected)}")
     return collected.finish(files)
 
 
 def _why_none(collected: _Collected) -> str:
     where = collected.data.where
     if where is None or collected.rows:
-        return f"; {describe_skipped(collected.bad)}"
-    return f": column `{where.column}` of no row matches {' or '.join(where.matches)}."
+        sentences = [collected.remark(), describe_skipped(collected.bad)]
+        return "".join(f" {sentence}" for sentence in sentences if sentence)
+    return f" Column `{where.column}` of no row matches {' or '.join(where.matches)}."
 
 
 def read_groups(task: TaskSpec, group: Column, data_dir: Path) -> list[str | None]:
@@ -295,11 +296,11 @@ class _Collected:
             sources=np.repeat(np.arange(len(files), dtype=np.int32), self.counts),
             files=tuple(files),
             skipped=self.bad,
-            remark=self._remark(),
+            remark=self.remark(),
         )
         return found if self.data.changes is None else _changed(found, self.data.changes)
 
-    def _remark(self) -> str:
+    def remark(self) -> str:
         where, least = self.data.where, self.data.overlap
         remarks = []
         if where is not None:

@@ -6,11 +6,18 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tercet.data.examples import check_columns
 from tercet.data.files import unit_of
-from tercet.data.labels import in_order, label_key, parse_number, split_labels
+from tercet.data.labels import (
+    LabelRule,
+    UnmappedLabelError,
+    WrongLabelError,
+    in_order,
+    label_key,
+    split_labels,
+)
 from tercet.data.layouts import find_split, resolve
 from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
@@ -71,18 +78,18 @@ def found_labels(task: TaskSpec, data_dir: Path) -> list[str]:
 
 def found_range(task: TaskSpec, data_dir: Path) -> tuple[float, float]:
     """The lowest and the highest label of the training rows."""
-    words = task.data.label_map
-    low, high = math.inf, -math.inf
+    rule, low, high = LabelRule(words=task.data.label_map), math.inf, -math.inf
     for label in _labels(task, data_dir):
-        number = words.get(label.text) if words is not None else parse_number(label.text)
-        if number is None and words is not None:
+        try:
+            grade = float(cast(float, rule.parse(label.text)))
+        except UnmappedLabelError:
             continue  # a bad row, which reading the examples reports
-        if number is None or not math.isfinite(number):
+        except WrongLabelError as error:
             raise TercetError(
-                f"{label.place}: column `{_column(task)}` is {shorten(label.text)!r}, expected a "
-                "number."
-            )
-        low, high = min(low, number), max(high, number)
+                f"{label.place}: column `{_column(task)}` is {shorten(label.text)!r}, expected "
+                f"{error}."
+            ) from error
+        low, high = min(low, grade), max(high, grade)
     if not low < high:
         raise TercetError(
             f"{_files(task, data_dir)}: column `{_column(task)}` has no two different grades."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
@@ -17,12 +18,13 @@ from tercet.data.profiles import (
     MOST_CLASSES,
     SAMPLE,
     Profile,
+    Profiles,
     are_lists,
     likely_separator,
     read_profiles,
     separator_of,
 )
-from tercet.data.readers import column_names
+from tercet.data.readers import column_names, read_rows
 from tercet.errors import ArgumentError, TercetError, shorten
 from tercet.specs import Column
 
@@ -132,73 +134,109 @@ def look_at(
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
     doubts += splits_of(profiles)
-    texts = [profiles[name] for name in chosen]
-    look = _understood(path, texts, profiles[target], kind, doubts)
+    look = _understood(path, read, [*chosen, target], reading, kind, doubts)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
 
 
 def _understood(
     path: Path,
-    texts: Sequence[Profile],
-    label: Profile,
+    read: Profiles,
+    columns: Sequence[str],
+    reading: Reading,
     kind: LabelKind | None,
     doubts: list[str],
 ) -> Look:
+    """columns: the names of the text columns, then that of the label column"""
+    *texts, name = columns
+    label = read.columns[name]
     lists = are_lists(label)
     separator = None if lists else separator_of(label)
     if kind is None:
         kind = likely_kind(label, several=lists or separator is not None, doubts=doubts)
-    if kind == "multi-label" and separator is None and not lists:
+    several = kind == "multi-label"
+    if several and separator is None and not lists:
         separator = likely_separator(label)
-    empty_is_none = kind == "multi-label"
-    rows = [
-        (tuple(cells), cell or "")
-        for *cells, cell in zip(*(each.values for each in texts), label.values, strict=True)
-        if all(cells) and (empty_is_none or cell is not None)
-    ]
-    if not rows:
+    found = _Counted(several=several, separator=separator)
+    for cells in _cells(path, read, columns, reading):
+        found.add(cells)
+    if not found.rows:
         raise TercetError(f"{path}: no row has both a text and a label.")
-    counts: Counter[str] = Counter()
-    spelling: dict[str | float, str] = {}
-    for _, cell in rows:
-        parts = split_labels(cell, separator) if kind == "multi-label" else [cell]
-        counts.update(spelling.setdefault(label_key(part), part) for part in parts)
-    if kind == "classes" and len(rows) < FEW_ROWS * len(counts):
+    counts = found.counts
+    if kind == "classes" and found.rows < FEW_ROWS * len(counts):
         doubts.append(
-            f"the {len(counts):,} classes of `{label.name}` have {len(rows):,} rows, too few to "
+            f"the {len(counts):,} classes of `{name}` have {found.rows:,} rows, too few to "
             'learn them: say `label="COLUMN"` if another column is the label.'
         )
-    names = [] if kind == "grades" else _names(path, label, spelling)
-    doubts += spellings_of(label.name, names)
-    duplicates, conflicts = _repeated(rows)
+    names = [] if kind == "grades" else _names(path, label, found.spelling)
+    doubts += spellings_of(name, names)
     return Look(
         path=path,
-        texts=tuple(_column(each.name) for each in texts),
-        label=_column(label.name),
+        texts=tuple(map(_column, texts)),
+        label=_column(name),
         kind=kind,
         names=names,
         counts={} if kind == "grades" else dict(counts),
         range=_range(path, label, counts) if kind == "grades" else None,
-        separator=separator if kind == "multi-label" else None,
-        rows=len(rows),
-        left_out=len(label.values) - len(rows),
-        duplicates=duplicates,
-        conflicts=conflicts,
-        sample=tuple(text for cells, _ in rows[:SAMPLE] for text in cells if text),
+        separator=separator if several else None,
+        rows=found.rows,
+        left_out=found.left_out,
+        duplicates=found.duplicates,
+        conflicts=found.conflicts,
+        sample=tuple(found.sample),
         doubts=tuple(doubts),
     )
 
 
-def _repeated(rows: Sequence[tuple[tuple[str | None, ...], str]]) -> tuple[int, int]:
-    """How many rows repeat the texts of an earlier row, and how many of these have another label
-    than the first."""
-    first: dict[tuple[str, ...], str] = {}
-    duplicates = conflicts = 0
-    for texts, label in rows:
-        key = tuple(" ".join((text or "").casefold().split()) for text in texts)
-        duplicates += key in first
-        conflicts += first.setdefault(key, label) != label
-    return duplicates, conflicts
+def _cells(
+    path: Path, read: Profiles, columns: Sequence[str], reading: Reading
+) -> Iterator[tuple[str | None, ...]]:
+    """The cells of some columns in every row that can be read; a long file is read again."""
+    known = [read.columns[name].values for name in columns]
+    if len(known[0]) == read.rows:
+        yield from zip(*known, strict=True)
+        return
+    for row in read_rows(path, columns, reading, lists=columns, any_value=True):
+        if row.problem is None:
+            yield row.values
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What the rows of a file hold.
+
+    several: whether rows may have several labels, or none
+    counts: rows of each label, by its first spelling; spelling: that, by what it is known by
+    duplicates, conflicts: rows that repeat the texts of an earlier row, and those of them that have
+        another label than the first
+    """
+
+    several: bool
+    separator: str | None
+    rows: int = 0
+    left_out: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    spelling: dict[str | float, str] = field(default_factory=dict)
+    sample: list[str] = field(default_factory=list)
+    _first: dict[int, int] = field(default_factory=dict)
+    """By hashes, since a file may be long: the label of the first row with some texts."""
+
+    def add(self, cells: Sequence[str | None]) -> None:
+        """cells: of a row: its texts, then its label"""
+        texts, label = [text for text in cells[:-1] if text], cells[-1]
+        if len(texts) < len(cells) - 1 or (label is None and not self.several):
+            self.left_out += 1
+            return
+        self.rows += 1
+        if self.rows <= SAMPLE:
+            self.sample += texts
+        cell = label or ""
+        parts = split_labels(cell, self.separator) if self.several else [cell]
+        self.counts.update(self.spelling.setdefault(label_key(part), part) for part in parts)
+        key = hash(tuple(" ".join(text.casefold().split()) for text in texts))
+        self.duplicates += key in self._first
+        self.conflicts += self._first.setdefault(key, hash(cell)) != hash(cell)
 
 
 def _names(path: Path, label: Profile, labels: dict[str | float, str]) -> list[str]:
@@ -223,10 +261,11 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
             f"{path}: column `{label.name}` holds {shorten(wrong[0])!r}, which is not a grade: a "
             "number such as 4.5 is expected."
         )
-    low, high = min(n for n in numbers if n is not None), max(n for n in numbers if n is not None)
-    if low == high:
+    # Reading the rows names the line of one that is not finite.
+    grades = [number for number in numbers if number is not None and isfinite(number)]
+    if not grades or min(grades) == max(grades):
         raise TercetError(f"{path}: column `{label.name}` has no two different grades.")
-    return low, high
+    return min(grades), max(grades)
 
 
 def _column(name: str) -> Column:

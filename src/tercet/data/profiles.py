@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from tercet.data.columns import repeated_name
@@ -18,7 +17,8 @@ from tercet.data.readers import read_rows
 from tercet.errors import TercetError
 from tercet.files import parse_json
 
-LOOKED_AT = 100_000  # rows; more would not change what a file is about
+LOOKED_AT = 100_000
+"""Rows whose values are kept; more would not change what a file is about."""
 SAMPLE = 2000
 MOST_CLASSES = 1000
 SEPARATORS = (";", "|", ",")
@@ -99,10 +99,13 @@ class Profile:
 class Profiles:
     """The columns of a file by name, and its rows that cannot be read.
 
+    rows: that can be read; of more than LOOKED_AT, the columns hold some, evenly spread: a file may
+        be sorted by its labels
     unreadable: how many; problem: the first of them, and what is wrong with it
     """
 
     columns: dict[str, Profile]
+    rows: int
     unreadable: int = 0
     problem: str = ""
 
@@ -111,19 +114,23 @@ def read_profiles(path: Path, names: Sequence[str], reading: Reading) -> Profile
     if (twice := repeated_name(names)) is not None:
         raise TercetError(f"{path}: two columns are called `{twice}`; rename one of them.")
     columns: list[list[str | None]] = [[] for _ in names]
-    unreadable, problem = 0, ""
-    rows = read_rows(path, list(names), reading, lists=list(names), any_value=True)
-    for row in islice(rows, LOOKED_AT):
+    rows, every, unreadable, problem = 0, 1, 0, ""
+    for row in read_rows(path, list(names), reading, lists=list(names), any_value=True):
         if row.problem is not None:
             unreadable += 1
             problem = problem or f"{unit_of(path)} {row.line} {row.problem}"
             continue
+        rows += 1
+        if (rows - 1) % every:
+            continue
         for values, value in zip(columns, row.values, strict=True):
             values.append(value)
-    if not columns or not columns[0]:
+        if columns and len(columns[0]) > LOOKED_AT:
+            columns, every = [values[::2] for values in columns], 2 * every
+    if not columns or not rows:
         raise TercetError(f"{path}: contains no rows{f': {problem}' if problem else ''}.")
     profiles = [Profile.of(name, values) for name, values in zip(names, columns, strict=True)]
-    return Profiles({each.name: each for each in profiles}, unreadable, problem)
+    return Profiles({each.name: each for each in profiles}, rows, unreadable, problem)
 
 
 def are_lists(label: Profile) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from tercet.data.columns import repeated_name
 from tercet.errors import TercetError
+from tercet.files import replace_file
 
 ACCEPTED = (
     "a pandas or polars DataFrame, an Arrow table, a `datasets.Dataset`, a list of dicts or a dict "
@@ -44,7 +45,9 @@ def write_tables(tables: Mapping[str, object], folder: Path) -> None:
         if not _NAME.fullmatch(name):
             raise TercetError(f"Table {name!r}: its name may have only letters, digits, _ and -.")
         try:
-            pq.write_table(to_arrow(table), folder / f"{name}.parquet")
+            whole = to_arrow(table)
+            with replace_file(folder / f"{name}.parquet") as writing:
+                pq.write_table(whole, writing)
         except TercetError as error:
             raise TercetError(f"Table `{name}`: {error}") from error
         except _ARROW_ERRORS as error:

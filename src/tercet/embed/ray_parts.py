@@ -6,7 +6,7 @@ once, and that a new run embeds only what is missing.
 
 from __future__ import annotations
 
-import os
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol
@@ -81,7 +81,7 @@ class Embedder:
         local_hash = Identity.of(self.model).hash
         if local_hash != identity.hash:
             raise TercetError(
-                f"The model {identity.name} differs on machine {os.uname().nodename} (hash "
+                f"The model {identity.name} differs on machine {platform.node()} (hash "
                 f"{local_hash[:12]}, not {identity.hash[:12]}); all machines need the same."
             )
 

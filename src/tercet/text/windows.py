@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tercet.errors import TercetError
 from tercet.specs import Floats
 from tercet.text.template import Template, room_for
 from tercet.text.tokens import Pieces, Rows, offsets_of, spans
@@ -77,6 +78,8 @@ def windows_of(
     long_rows = np.flatnonzero(held.sum(axis=0) > room)
     if not len(long_rows):
         return None
+    if room < len(columns):
+        raise TercetError(f"max_tokens = {max_tokens} leaves no room for windows of both texts.")
     chosen = columns if rows is None else [column.take(rows) for column in columns]
     return _expand(chosen, held, long_rows, room=room)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -368,7 +369,13 @@ class Loop:
 
 @contextmanager
 def _interrupt_noticed() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C is noted, so that the step can end; a later one is raised."""
+    """The first Ctrl-C is noted, so that the step can end; a later one is raised.
+
+    Only the main thread can handle signals: a training in another one runs to its end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
     first: float | None = None
     before = signal.getsignal(signal.SIGINT)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from tercet.errors import ArgumentError, shorten
-from tercet.files import is_temporary, read_json_object, write_json, write_text
+from tercet.files import is_temporary, read_json_object, release, write_json, write_text
 from tercet.recipe import Recipe
 from tercet.training.metrics_log import open_metrics, read_metrics
 
@@ -83,9 +83,7 @@ class RunFolder:
             self.check(resume=resume)
             yield
         finally:
-            if lock.is_locked:
-                Path(lock.lock_file).unlink(missing_ok=True)
-                lock.release()
+            release(lock)
 
     def open(self, digests: Mapping[str, str], *, changed_data: bool) -> None:
         """Put the recipe and the digests of its data into the folder.

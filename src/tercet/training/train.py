@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tercet.data.files import MissingFileError
@@ -83,20 +85,17 @@ def train(
     chosen = _read(recipe, overrides)
     folder = Path(out) if out is not None else Path("runs") / chosen.name
     if isinstance(data, Mapping):
-        place = folder.with_name(f"{folder.name}-{DATA}")
         chosen = _on_tables(chosen, data)
-        write_tables(data, place)
-    else:
-        place = Path(data)
     try:
-        result = train_recipe(
-            chosen,
-            data=place,
-            out=folder,
-            resume=resume,
-            device=device,
-            listener=listener_of(listener, progress=progress),
-        )
+        with _placed(data, folder) as place:
+            result = train_recipe(
+                chosen,
+                data=place,
+                out=folder,
+                resume=resume,
+                device=device,
+                listener=listener_of(listener, progress=progress),
+            )
     except MissingFileError as error:
         if not isinstance(data, Mapping):
             raise
@@ -118,6 +117,23 @@ def _read(recipe: Recipe | str | Path | Mapping[str, Any], overrides: Sequence[s
     if isinstance(recipe, Recipe):
         return recipe
     return Recipe.from_tree(dict(recipe), where="the recipe")
+
+
+@contextmanager
+def _placed(data: str | Path | Mapping[str, Any], run: Path) -> Iterator[Path]:
+    """The data folder; tables in memory are written beside the run."""
+    if not isinstance(data, Mapping):
+        yield Path(data)
+        return
+    kept = run.with_name(f"{run.name}-{DATA}")
+    if not (kept.is_dir() and run.is_dir() and any(run.iterdir())):
+        write_tables(data, kept)
+        yield kept
+        return
+    # Those that a run was started with stay: it is refused, or resumes on equal ones.
+    with TemporaryDirectory() as temporary:
+        write_tables(data, Path(temporary))
+        yield Path(temporary)
 
 
 def _on_tables(recipe: Recipe, tables: Mapping[str, Any]) -> Recipe:
