@@ -10,6 +10,10 @@ import tercet
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+# What torch's builds for CUDA require exactly, which are those of the public index. Its builds for
+# CPUs require no triton, so an environment with one of them does not say so: read the metadata of
+# the other when torch is updated.
+TRITON_OF_TORCH = {"2.13.0": "3.7.1"}
 
 
 def test_every_supported_python_is_a_classifier() -> None:
@@ -52,3 +56,9 @@ def test_every_part_that_users_install_has_a_lowest_version() -> None:
     extras = PROJECT["optional-dependencies"]
     needed = [*PROJECT["dependencies"], *(part for e in extras if e != "dev" for part in extras[e])]
     assert [part for part in needed if ">=" not in part] == []
+
+
+def test_the_pins_can_be_installed_with_torch_for_cuda() -> None:
+    text = (ROOT / "constraints.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE))
+    assert pins["triton"] == TRITON_OF_TORCH[pins["torch"]]

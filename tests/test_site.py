@@ -102,6 +102,25 @@ def test_every_public_call_has_an_example() -> None:
 
 
 @needs_sphinx
+def test_the_arguments_of_a_call_are_explained_one_by_one() -> None:
+    page = tool("reference.python_api").python_api()
+    _, *entries = re.split(r"^`+\{py:", page, flags=re.MULTILINE)
+    explained = 0
+    for call in (each for each in entries if each.startswith(("function", "method"))):
+        signature, _, text = call.partition("\n")
+        names = [
+            name
+            for names in re.findall(r"^- \*\*(.+?)\*\*: ", text, re.MULTILINE)
+            for name in names.split(", ")
+        ]
+        explained += len(names)
+        assert [name for name in names if not re.search(rf"\b{name}\b", signature)] == [], signature
+        within = re.findall(r"; (\w+): ", text)
+        assert [name for name in within if re.search(rf"\b{name}: ", signature)] == [], signature
+    assert explained > 40
+
+
+@needs_sphinx
 def test_the_examples_of_public_calls_give_what_they_show(tmp_path: Path) -> None:
     """In a process of their own: one registers a part, and all use files of the working folder."""
     page = tool("reference.python_api").python_api()

@@ -118,10 +118,10 @@ def _paragraph(text: str) -> str:
         return f"```python\n{inspect.cleandoc(text)}\n```"
     if not _ARGUMENT.match(text):
         return text
-    lines = (line.strip() if line.startswith(" ") else line for line in text.splitlines())
+    # An indented line continues the argument before it, whatever it looks like.
     return "\n".join(
-        _ARGUMENT.sub(lambda found: f"- **{found[1]}**: ", line)
-        if _ARGUMENT.match(line)
-        else f"  {line}"
-        for line in lines
+        f"  {line.strip()}"
+        if line.startswith(" ")
+        else _ARGUMENT.sub(lambda found: f"- **{found[1]}**: ", line)
+        for line in text.splitlines()
     )

@@ -72,7 +72,8 @@ def fit(
     sources, tables: files, data frames, Arrow tables, `datasets` or lists of dicts; tasks are
         named by files or keywords
     text: the text column, or two of pairs; default: guessed
-    label: the label column; kind: `classes`, `multi-label` or `grades`; default: guessed
+    label: the label column; default: guessed
+    kind: `classes`, `multi-label` or `grades`; default: guessed
     task: names of the tasks of `sources`
     dev: a file or table to measure on; default: rows are split off, or cross-validated
     group: a column whose equal values are never split up between training and measuring.

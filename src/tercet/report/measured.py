@@ -68,8 +68,9 @@ def evaluate(
         such as `{"team": frame}`; or one labelled file, for a model with one task
     suites: names; default: `tasks`
     rows: at most this many rows of each task and set, for a quick look; default: all
-    text: the text column of labelled files and tables, or two of pairs; label: their label column;
-        default: those that the task was trained with, or else guessed
+    text: the text column of labelled files and tables, or two of pairs; default: those that the
+        task was trained with, or else guessed
+    label: their label column; default: as `text`
     progress: whether to show it on stderr; default: in notebooks and terminals
     phases: starts the progress of one phase instead
 
