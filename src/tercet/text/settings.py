@@ -58,6 +58,8 @@ def _added_tokens(
     try:
         if (decoder := settings.get("added_tokens_decoder")) is not None:
             return {int(id_): _token(**token) for id_, token in decoder.items()}
+        if not added:
+            return {}
         values = [value for key, value in settings.items() if key.endswith("_token")]
         values += settings.get("additional_special_tokens") or []
         named = {value["content"] if isinstance(value, dict) else value for value in values}
@@ -65,7 +67,7 @@ def _added_tokens(
             int(id_): AddedToken(name, normalized=name not in named, special=name in named)
             for name, id_ in added.items()
         }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise TercetError(f"The added tokens of {folder} cannot be read: {error}.") from error
 
 
