@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 import tercet
@@ -92,6 +93,15 @@ def test_a_tokenizer_in_an_older_form_is_named(folder: Path, older: str) -> None
     said = refused(folder)
     assert f"only as {older}" in said
     assert "AutoTokenizer" in said
+
+
+def test_roberta_begins_with_a_space_if_its_settings_say_so(folder: Path) -> None:
+    path, texts = folder / "tokenizer_config.json", ["film", " film", "the film"]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"add_prefix_space": True}))
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    ours = Tokenizer.load(folder)
+    assert [ours.encode([text], max_tokens=20).ids.tolist() for text in texts] == theirs
+    assert theirs[0] == theirs[1]
 
 
 def test_no_tokenizer_at_all(folder: Path) -> None:

@@ -55,6 +55,32 @@ def test_pooling_and_longest_text_are_honoured(folder: Path, key: str) -> None:
     assert np.abs(model.embed(TEXTS) - theirs(folder).encode(TEXTS)).max() < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("sentence_roberta_config.json", {"max_seq_length": 11}),
+        ("sentence_xlm-roberta_config.json", {"max_seq_length": 11, "do_lower_case": False}),
+        ("sentence_bert_config.json", {"processor_kwargs": {"model_max_length": 11}}),
+        (
+            "sentence_bert_config.json",
+            {"max_seq_length": 30, "tokenizer_args": {"model_max_length": 11}},
+        ),
+        ("sentence_bert_config.json", {"processing_kwargs": {"text": {"max_length": 11}}}),
+        (
+            "sentence_bert_config.json",
+            {"max_seq_length": 30, "processing_kwargs": {"common": {"max_length": 11}}},
+        ),
+    ],
+)
+def test_the_longest_text_is_found_wherever_it_is_named(
+    folder: Path, name: str, settings: dict[str, Any]
+) -> None:
+    write(folder / name, settings)
+    model = tercet.load(folder, device="cpu")
+    assert model.info.max_tokens == 11
+    assert np.abs(model.embed(TEXTS) - theirs(folder).encode(TEXTS)).max() < 1e-5
+
+
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
 def test_the_newest_form_is_read(folder: Path, pooling: str, tmp_path: Path) -> None:
     write(
@@ -133,6 +159,12 @@ def test_unknown_modules_are_named(folder: Path, kinds, prefix, message: str) ->
             "has pooling cls, max",
         ),
         ("sentence_bert_config.json", [], "holds a JSON list; it should be an object"),
+        (
+            "sentence_bert_config.json",
+            {"tokenizer_args": {"do_lower_case": False}},
+            "gives the tokenizer `do_lower_case`",
+        ),
+        ("tokenizer_config.json", {"truncation_side": "left"}, "truncation_side is 'left'"),
         (
             "config_sentence_transformers.json",
             {"prompts": {"query": "query: "}, "default_prompt_name": "query"},

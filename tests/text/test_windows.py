@@ -206,3 +206,13 @@ def test_memory_does_not_grow_with_the_offsets_of_a_long_text(
     assert len(pieces.ids) == 130_000
     # Four bytes per piece, copied twice, a mark, and the parts of the text.
     assert peak < 20 * len(pieces.ids)
+
+
+@pytest.mark.parametrize(("lost", "share"), [(1, "1 %"), (300_000 - 512, "99 %")])
+def test_a_part_that_was_dropped_is_neither_nothing_nor_all(lost: int, share: str) -> None:
+    sentence = LongInputs(inputs=1, long=1, tokens=300_000, lost=lost).sentence(
+        "texts", max_tokens=512
+    )
+    assert sentence == (
+        f"1 of 1 text was longer than 512 tokens and was truncated ({share} of its tokens dropped)."
+    )

@@ -25,6 +25,20 @@ _LEGACY_MODES = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 
+# Settings of the encoder; early releases named the file after its kind.
+_SETTINGS_FILES = (
+    TRANSFORMER_FILE,
+    *(
+        f"sentence_{kind}_config.json"
+        for kind in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+    ),
+)
+_TOKENIZER_FILE = "tokenizer_config.json"
+_TOKENIZER_KEYS = (
+    *("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"),
+    "truncation_side",
+)
+
 
 def is_foreign_folder(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (MODULES_FILE, CONFIG_FILE, ADAPTER_FILE))
@@ -37,8 +51,13 @@ def load_foreign_folder(folder: Path, *, name: str) -> Parts:
         transformer, pooled = _read_modules(folder)
         inner, pooling = folder / transformer, _read_pooling(folder / pooled / CONFIG_FILE)
     _refuse_prompt(folder / "config_sentence_transformers.json")
-    limits = _optional(inner / TRANSFORMER_FILE)
+    limits = _read_limits(inner)
     read_config(inner)  # a folder of another kind is named before its parts are missed
+    if _optional(inner / _TOKENIZER_FILE).get("truncation_side") == "left":
+        raise TercetError(
+            f"{inner / _TOKENIZER_FILE}: truncation_side is 'left': it drops the beginning of long "
+            "texts, and Tercet drops their end; set it to 'right' if that is as well."
+        )
     tokenizer = Tokenizer.load(inner)
     encoder = load_encoder(inner, dropout=None, attention_dropout=None)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
@@ -107,11 +126,40 @@ def _refuse_prompt(path: Path) -> None:
         )
 
 
+def _read_limits(folder: Path) -> dict[str, Any]:
+    """The settings of the encoder, with the longest text as `max_seq_length` wherever it is named.
+
+    Raise if they change the tokenizer in other ways.
+    """
+    found = ((path, _optional(path)) for path in (folder / name for name in _SETTINGS_FILES))
+    path, settings = next(((path, values) for path, values in found if values), (folder, {}))
+    tokenizer = settings.get("processor_kwargs") or settings.get("tokenizer_args") or {}
+    calls = settings.get("processing_kwargs") or {}
+    limits = [
+        *(_at(calls, kind, "max_length") for kind in ("text", "common")),
+        _at(tokenizer, "model_max_length"),
+        settings.get("max_seq_length"),
+    ]
+    if changed := [key for key in _TOKENIZER_KEYS if _at(tokenizer, key) is not None]:
+        raise TercetError(
+            f"{path}: gives the tokenizer `{changed[0]}`, which Tercet reads only from "
+            f"{_TOKENIZER_FILE}; move it there."
+        )
+    return settings | {"max_seq_length": next((n for n in limits if n is not None), None)}
+
+
+def _at(values: Any, *keys: str) -> Any:
+    """What is under a path of keys, None if there is nothing."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
 def _max_tokens(folder: Path, limits: dict[str, Any], *, most: int) -> int:
     """The limit in the folder's settings, at most what the encoder allows."""
     limit = limits.get("max_seq_length")
     if limit is None:
-        limit = _optional(folder / "tokenizer_config.json").get("model_max_length")
+        limit = _optional(folder / _TOKENIZER_FILE).get("model_max_length")
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
         return most
     return int(min(limit, most))

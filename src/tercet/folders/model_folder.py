@@ -88,7 +88,7 @@ def load_model_folder(folder: Path, *, layers: int | None = None) -> Parts:
     info = read_info(folder / INFO_FILE)
     full = _check_depths(folder, info, layers)
     info = info if layers is None else info.at(layers)
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = Tokenizer.load(folder, is_saved=True)
     encoder = load_encoder(folder, dropout=None, attention_dropout=None, layers=layers)
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     check_max_tokens(folder, info, most=encoder.config.max_tokens)

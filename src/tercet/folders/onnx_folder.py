@@ -90,7 +90,7 @@ def export_onnx(
 def load_onnx_folder(folder: Path) -> OnnxParts:
     """Read what `export_onnx` wrote."""
     info = read_info(folder / INFO_FILE)
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = Tokenizer.load(folder, is_saved=True)
     network = OnnxNetwork(folder, tasks=info.tasks)
     tokenizer.check_fits(network.vocabulary)
     check_max_tokens(folder, info, most=network.max_tokens)

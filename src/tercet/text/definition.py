@@ -12,10 +12,12 @@ from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
 from tercet.files import MOST_JSON, parse_json
+from tercet.text.settings import follow_settings
 
+ADDED_FILE = "added_tokens.json"
 # Further files that `transformers` may read; they are copied to saved folders.
 COMPANIONS = (
-    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("tokenizer_config.json", "special_tokens_map.json", ADDED_FILE),
     *("vocab.txt", "vocab.json", "merges.txt"),
 )
 # Older forms of a tokenizer that are not read.
@@ -39,8 +41,11 @@ class Definition:
     companions: dict[str, bytes]
 
 
-def read_definition(folder: Path) -> Definition:
-    """Read the tokenizer of a folder; its own truncation and padding are switched off."""
+def read_definition(folder: Path, *, is_saved: bool = False) -> Definition:
+    """Read the tokenizer of a folder; its own truncation and padding are switched off.
+
+    is_saved: whether `Tokenizer.save` wrote it: then tokenizer.json says all
+    """
     companions = {name: _content(folder / name) for name in COMPANIONS if (folder / name).is_file()}
     settings = _settings(folder, companions)
     if (folder / "tokenizer.json").is_file():
@@ -54,6 +59,9 @@ def read_definition(folder: Path) -> Definition:
     else:
         raise TercetError(_missing(folder))
     own = {name: content for name, content in companions.items() if _is_own(folder, name)}
+    if not is_saved:
+        added = _json_object(folder / ADDED_FILE, own.get(ADDED_FILE, b"{}"))
+        follow_settings(backend, settings, added, folder=folder)
     return Definition(backend, _special(backend, settings), own)
 
 
@@ -87,11 +95,17 @@ def _missing(folder: Path) -> str:
 def _settings(folder: Path, companions: dict[str, bytes]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        try:
-            settings |= parse_json(companions.get(name, b"{}"))
-        except (ValueError, TypeError) as error:
-            raise TercetError(f"{folder / name} is not a JSON object: {error}.") from error
+        settings |= _json_object(folder / name, companions.get(name, b"{}"))
     return settings
+
+
+def _json_object(path: Path, content: bytes) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    try:
+        values |= parse_json(content)
+    except (ValueError, TypeError) as error:
+        raise TercetError(f"{path} is not a JSON object: {error}.") from error
+    return values
 
 
 def _from_json(path: Path) -> Backend:

@@ -64,7 +64,8 @@ class LongInputs:
         verb = "was" if self.long == 1 else "were"
         how = "read in windows."
         if self.lost:
-            lost = f"{max(self.lost / self.tokens, 0.01):.0%}".replace("%", " %")
+            # Neither none nor all of them is ever true.
+            lost = f"{min(max(self.lost / self.tokens, 0.01), 0.99):.0%}".replace("%", " %")
             whose = "its" if self.long == 1 else "their"
             how = f"truncated ({lost} of {whose} tokens dropped)."
         return f"{counted} {verb} longer than {max_tokens:,} tokens and {verb} {how}"

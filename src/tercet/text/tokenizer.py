@@ -57,9 +57,13 @@ class Tokenizer:
         self._separator: Separator | None = separator_of(self._backend)
 
     @classmethod
-    def load(cls, folder: Path) -> Tokenizer:
-        """Read tokenizer.json, or vocab.txt with tokenizer_config.json, of a folder."""
-        return cls(read_definition(folder), folder)
+    def load(cls, folder: Path, *, is_saved: bool = False) -> Tokenizer:
+        """Read tokenizer.json, or vocab.txt with tokenizer_config.json, of a folder.
+
+        is_saved: whether `save` wrote it: then tokenizer.json says all, whatever the settings say,
+            which are those of the encoder that it was made from
+        """
+        return cls(read_definition(folder, is_saved=is_saved), folder)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,6 +17,7 @@ from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable, load_table
 from tercet.errors import TercetError
 from tercet.folders.model_card import side_cost
+from tercet.folders.model_folder import is_model_folder
 from tercet.infer.engine import Engine
 from tercet.model import find_folder
 from tercet.network.network import Network
@@ -190,7 +191,7 @@ def _build(recipe: Recipe) -> _Built:
     if spec.layers is not None:
         encoder = _first_layers(encoder, spec.layers, name=spec.name)
         name = f"{name}, first {spec.layers} layers"
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = Tokenizer.load(folder, is_saved=is_model_folder(folder))
     tokenizer.check_fits(encoder.config.vocabulary, token_types=encoder.config.token_types)
     if spec.max_tokens > encoder.config.max_tokens:
         raise TercetError(
