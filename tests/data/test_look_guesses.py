@@ -253,6 +253,54 @@ def test_what_to_do_with_other_kinds_of_files_is_said(tmp_path: Path, name: str,
         look_at(write(tmp_path / name, ["[]"]))
 
 
+@pytest.mark.parametrize("name", ["intent_id", "Category ID"])
+def test_numbers_of_classes_are_not_the_ids_of_rows(tmp_path: Path, name: str) -> None:
+    rows = [f"{n},{TEXTS[n % 4]} {n},{n % 9}" for n in range(36)]
+    look = look_at(write(tmp_path / "t.csv", [f"user_id,text,{name}", *rows]))
+    assert (look.label, look.kind, len(look.names)) == (name, "classes", 9)
+    assert look.doubts == (
+        f'the 9 numbers in `{name}` are read as classes: say `kind="grades"` otherwise.',
+    )
+
+
+def test_a_mark_for_a_missing_label_is_named(tmp_path: Path) -> None:
+    rows = [
+        f"{TEXTS[n % 4]} {n},{['good', 'bad', 'N/A', '-'][n % 4 if n < 5 else n % 2]}"
+        for n in range(30)
+    ]
+    look = look_at(write(tmp_path / "t.csv", ["text,label", *rows]))
+    assert look.names == ["-", "bad", "good", "N/A"]
+    assert look.doubts == (
+        "`label` has '-' in 1, 'N/A' in 1 rows, which is learnt like any other name: delete these "
+        "cells if they mean that the label is missing.",
+    )
+
+
+def test_numbers_that_are_names_for_a_few_cells_are_doubtful(tmp_path: Path) -> None:
+    values = [*range(1, 8), "n/a", *range(1, 8)]
+    rows = [f"{TEXTS[n % 4]} {n};{values[n % 15]}" for n in range(45)]
+    path = write(tmp_path / "t.csv", ["text;grade", *rows])
+    look = look_at(path)
+    assert look.kind == "classes"
+    assert look.doubts == (
+        "42 cells of `grade` are numbers and 3 are not ('n/a'), so that all are read as names: "
+        "mend or delete these if the numbers are grades.",
+    )
+    (doubt,) = look_at(path, kind="classes").doubts
+    assert doubt.startswith("`grade` has 'n/a' in 3 rows")
+
+
+def test_decimal_commas_of_many_digits_are_grades(tmp_path: Path) -> None:
+    grades = ["0,667", "3,3333333333333335", "4,25", "2"]
+    rows = [f"{TEXTS[n % 4]} {n};{grades[n % 4]}" for n in range(24)]
+    look = look_at(write(tmp_path / "t.csv", ["text;note", *rows]))
+    assert (look.kind, look.range) == ("grades", (0.667, 4.25))
+    codes = ["1203,1507", "1507,2210", "1203", "2210"]
+    rows = [f"{TEXTS[n % 4]} {n};{codes[n % 4]}" for n in range(24)]
+    look = look_at(write(tmp_path / "t.csv", ["text;note", *rows]))
+    assert (look.kind, look.names) == ("multi-label", ["1203", "1507", "2210"])
+
+
 def test_one_number_in_several_spellings_is_one_label(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n},{['1', '1.0', '1.00'][n % 3]}" for n in range(30)]
     with pytest.raises(TercetError, match="`level` has only one label, '1'"):

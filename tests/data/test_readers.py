@@ -171,6 +171,35 @@ def test_a_header_of_unknown_words_and_the_delimiter_are_found_out(
     assert [row.line for row in rows] == [2, 3, 4, 5, 6, 7]
 
 
+QUESTION = "Would you recommend our shop to your friends or colleagues?"
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        (["v1", "v2", "", ""], ["v1", "v2", "3", "4"]),
+        (["Type d’avis", "Avis", "", ""], ["Type d’avis", "Avis", "3", "4"]),
+        ([QUESTION, "Why?", "", ""], [QUESTION, "Why?", "3", "4"]),
+    ],
+)
+def test_a_header_is_found_out_whose_cells_are_empty_or_questions(
+    tmp_path: Path, head: list[str], names: list[str]
+) -> None:
+    buffer = io.StringIO()
+    rows = [[["Yes", "No, never"][n % 2], TICKETS[n % 6][0], "", ""] for n in range(24)]
+    csv.writer(buffer).writerows([head, *rows])
+    path = write(tmp_path / "a.csv", buffer.getvalue().encode())
+    assert column_names(path) == names
+    assert [row.values for row in read_rows(path, [1, 2])] == [tuple(row[:2]) for row in rows]
+
+
+def test_a_rare_class_in_the_first_row_is_not_taken_for_a_header(tmp_path: Path) -> None:
+    rows = [["rare", "other", *["yes", "no"] * 12], ["17", *["3", "4"] * 12]]
+    for classes in rows:
+        lines = [f"{each}\t{TICKETS[n % 6][0]} {n}, and more\n" for n, each in enumerate(classes)]
+        assert column_names(write(tmp_path / "a.tsv", "".join(lines).encode())) == ["1", "2"]
+
+
 def test_rows_of_classes_are_not_taken_for_a_header(tmp_path: Path) -> None:
     lines = "".join(f"{text}\t{team}\n" for text, team in TICKETS)
     assert column_names(write(tmp_path / "a.tsv", lines.encode())) == ["1", "2"]

@@ -383,6 +383,51 @@ def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:
     assert "accuracy" in repr(evaluated)
 
 
+def test_rows_to_measure_on_that_train_too_are_warned_about(fit: Fit) -> None:
+    train, dev = team_rows(), team_rows(30, seed=2)
+    dev[:6] = [{**row, "text": row["text"].upper() + "!"} for row in train[:6]]
+    listener = Hearing()
+    result = fit(team=train, dev={"team": dev}, minutes=SHORT, listener=listener)
+    said = (
+        "team: 6 of the 30 rows to measure on are training rows too, but for case and "
+        "punctuation, so that scores for new texts may be lower: delete them from one of the two."
+    )
+    assert said in result.warnings
+    # While there still is time to stop.
+    assert listener.said.index(said) < listener.said.index(NO_TIME)
+    result = fit(team=train, dev={"team": dev[6:]}, minutes=SHORT)
+    assert not any("training rows too" in warning for warning in result.warnings)
+
+
+def test_a_dev_file_that_cannot_be_used_is_refused_before_any_work(fit: Fit) -> None:
+    listener = Hearing()
+    with pytest.raises(TercetError, match="'other', expected a class from 0 to 2"):
+        fit(team=team_rows(), dev=[{"text": "a film", "team": "other"}], listener=listener)
+    assert listener.works == []
+    assert len(listener.said) == 1
+
+
+@pytest.mark.parametrize("has_dev", [False, True])
+def test_rows_that_the_encoder_was_trained_on_are_warned_about(
+    fit: Fit, tiny_encoder: Path, tmp_path: Path, *, has_dev: bool
+) -> None:
+    known, new = team_rows(30), team_rows(30, seed=2)
+    recipe = fit(team=known, encoder=tiny_encoder, minutes=SHORT, out=tmp_path / "first").recipe
+    recipe = recipe.model_copy(update={"record_rows": True})
+    tercet.train(recipe, data=tmp_path / "first/data", out=tmp_path / "known")
+    given = {"dev": [*known[:12], *new[12:]]} if has_dev else {}
+    rows = new if has_dev else [*known[:12], *new[12:]]
+    result = fit(team=rows, encoder=tmp_path / "known", minutes=SHORT, **given)
+    answers = result.evaluation.to_json()["suites"]["tasks"]["tasks"]["team"]
+    assert answers["seen"] == {"rows": 12, "implied": 0}
+    unseen = answers["modes"]["single"]["without_seen_rows"]["accuracy"]["value"]
+    assert (
+        "team: the encoder that this fit starts from knows rows that it is measured on: 12 of 30 "
+        "rows were trained on. Scores for new texts may be lower: without these rows, accuracy is "
+        f"{unseen:.3f}."
+    ) in result.warnings
+
+
 def test_few_rows_and_further_kinds_of_task(fit: Fit) -> None:
     """Eight rows of each class, pairs of three classes, and grades of single texts."""
     nli = [

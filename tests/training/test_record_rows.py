@@ -93,6 +93,17 @@ def test_rows_held_out_are_not_recorded(tiny_encoder: Path, data: Path) -> None:
     assert sketch.rows == 3
 
 
+def test_a_model_knows_the_rows_of_the_one_that_it_starts_from(
+    tiny_encoder: Path, data: Path
+) -> None:
+    trained(tree(tiny_encoder, record_rows=True), data, "run")
+    write(data / "a.csv", [("ten", "eleven", 1), ("twelve", "ten", 0)])
+    again = trained(tree(data / "run"), data, "again").sketch
+    assert again is not None
+    # It did not record rows of its own.
+    assert again.seen([["one", "ten"], ["two", "eleven"]]).tolist() == [True, False]
+
+
 def test_saving_exporting_and_adding_a_task_keep_the_sketch(tiny_encoder: Path, data: Path) -> None:
     model = trained(tree(tiny_encoder, record_rows=True), data, "run")
     model.save(data / "copy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -289,6 +290,30 @@ def test_a_run_killed_around_a_solved_stage_resumes_exactly(
         assert (whole / "model" / file).read_bytes() == (killed / "model" / file).read_bytes()
     logs = [json.loads(line) for line in (killed / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in logs if "dev" in line] == [1, 4, 5]
+
+
+@pytest.mark.parametrize(("stage", "step"), [(1, 1), (2, 5)])
+def test_an_interrupt_while_heads_are_solved_is_not_lost(
+    train: Train, monkeypatch: pytest.MonkeyPatch, stage: int, step: int
+) -> None:
+    blocks = {"tasks": {"sentiment": CLASSES}, "stages": STAGES}
+    real, calls = loop.solve_heads, list[int]()
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        calls.append(1)
+        if len(calls) == stage:
+            signal.raise_signal(signal.SIGINT)
+        real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "solve_heads", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train("run", **blocks)
+    assert len(calls) == stage
+    said: list[str] = []
+    monkeypatch.setattr(Silent, "say", lambda self, sentence: said.append(sentence))
+    train("run", resume=True, **blocks)
+    assert f"Resuming after step {step}." in said
 
 
 def test_given_decisions_reach_the_model_folder_before_fitted_ones(train: Train) -> None:

@@ -23,6 +23,7 @@ FIELD_LIMIT = 2**31 - 1
 DELIMITERS: dict[Delimiter, str] = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 NAME_LENGTH, NAME_WORDS = 40, 3  # of column names, at most
 LEAST_ROWS = 4  # below a header that only its words give away
+ROWS_PER_CLASS = 10  # on average, that tell any header from them
 
 _NAME = re.compile(r"[^\W\d_][\w .:/()#-]*")
 
@@ -129,39 +130,51 @@ def _is_quoted(sample: Sequence[str], delimiter: str, path: Path) -> bool:
 
 
 def _has_header(rows: Sequence[Cells]) -> bool:
-    """Whether the first row names columns: by known names, by words above numbers, or by words
-    that are unlike those below."""
-    head = [cell.strip() for cell in rows[0]]
-    if len(set(head)) < len(head) or any(len(cell) > NAME_LENGTH for cell in head):
-        return False
-    if any(cell.lower() in NAMES for cell in head):
-        return True
+    """Whether the first row names columns: above classes that all come again, by known names, by
+    words above numbers, or by words that are unlike those below."""
     body = rows[1:]
-    columns = range(len(head))
+    columns = [
+        (name, [row[place].strip() for row in body if place < len(row)])
+        for place, cell in enumerate(rows[0])
+        if (name := cell.strip())
+    ]
+    names = [name for name, _ in columns]
+    if len(set(names)) < len(names):
+        return False
+    if any(_is_above_classes(name, values) for name, values in columns):
+        return True
+    if any(len(name) > NAME_LENGTH for name in names):
+        return False
+    if any(name.lower() in NAMES for name in names):
+        return True
     above_numbers = bool(body) and any(
-        head[c]
-        and not _is_number(head[c])
-        and all(_is_number(row[c]) for row in body if c < len(row))
-        for c in columns
+        not _is_number(name) and all(map(_is_number, values)) for name, values in columns
     )
-    return above_numbers or _are_unlike(head, body)
+    return above_numbers or (len(body) >= LEAST_ROWS and _are_unlike(columns))
 
 
-def _are_unlike(head: Sequence[str], body: Sequence[Cells]) -> bool:
+def _is_above_classes(name: str, values: Cells) -> bool:
+    """Whether a column has few values, and only the first does not come again: so are the questions
+    of a survey above their answers, however long they are."""
+    counts = Counter(value.lower() for value in values if value)
+    recur = len(counts) > 1 and min(counts.values()) > 1
+    few = counts.total() >= ROWS_PER_CLASS * len(counts)
+    return recur and few and name.lower() not in counts and not _is_number(name)
+
+
+def _are_unlike(columns: Sequence[tuple[str, Cells]]) -> bool:
     """Whether words name columns of which one holds classes and another longer texts: none of the
     words comes again in its column, although the classes do."""
-    named = all(_NAME.fullmatch(name) and len(name.split()) <= NAME_WORDS for name in head if name)
-    if not named or len(body) < LEAST_ROWS:
+    if not all(_NAME.fullmatch(name) and len(name.split()) <= NAME_WORDS for name, _ in columns):
         return False
-    columns = [[row[c].strip() for row in body if c < len(row)] for c in range(len(head))]
-    lowered = [{value.lower() for value in values} for values in columns]
-    if any(cell.lower() in values for cell, values in zip(head, lowered, strict=True)):
+    lowered = [(name, {value.lower() for value in values}) for name, values in columns]
+    if any(name.lower() in values for name, values in lowered):
         return False
-    classes = any(2 * len(values) <= len(body) for values in lowered)
-    texts = any(
-        values and median(map(len, values)) >= 2 * len(cell)
-        for cell, values in zip(head, columns, strict=True)
+    classes = any(
+        2 * len(values) <= len(below)
+        for (_, values), (_, below) in zip(lowered, columns, strict=True)
     )
+    texts = any(values and median(map(len, values)) >= 2 * len(name) for name, values in columns)
     return classes and texts
 
 
@@ -174,12 +187,19 @@ def _is_number(cell: str) -> bool:
 
 
 def _names(rows: Sequence[Cells]) -> list[str]:
-    """Names from the first row; if one is missing, the index column has no name."""
+    """Names from the first row; if one is missing, the index column has no name.
+
+    Where several columns have no name, they are called by their numbers.
+    """
     names = [cell.strip() for cell in rows[0]]
     body = rows[1:]
     wider = bool(body) and all(len(cells) == len(names) + 1 for cells in body)
     # An empty cell at the end of every row is only a delimiter too many.
-    return ["", *names] if wider and any(cells[-1].strip() for cells in body) else names
+    if wider and any(cells[-1].strip() for cells in body):
+        names = ["", *names]
+    if names.count("") == 1:
+        return names
+    return [name or str(number) for number, name in enumerate(names, start=1)]
 
 
 def _split(

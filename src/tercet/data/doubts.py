@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tercet.data.profiles import Profile
+from tercet.data.profiles import Profile, is_number
 from tercet.errors import shorten
 
 TRAINING = frozenset({"train", "training"})
@@ -13,6 +13,27 @@ MEASURING = frozenset(
     {"dev", "development", "val", "valid", "validation", "eval", "evaluation", "test", "testing"}
 )
 FLAGS = (frozenset({"0", "1"}), frozenset({"true", "false"}))
+MISSING = frozenset(
+    {
+        "-",
+        "--",
+        "?",
+        "??",
+        "n/a",
+        "#n/a",
+        "na",
+        "nan",
+        "null",
+        "<na>",
+        "\\n",
+        "(blank)",
+        "undefined",
+    }
+)
+"""Lower-case marks that tables have where a value is missing."""
+MOSTLY = 0.8
+"""The share of numbers from which on what else a column holds is likely a mistake."""
+MANY_NUMBERS = 4
 MANY_FLAGS = 3
 SHOWN_GROUPS = 3
 
@@ -58,6 +79,35 @@ def spellings_of(column: str, names: Sequence[str]) -> Iterator[str]:
         yield (
             f"`{column}` has names that differ only in case or spaces and are learnt apart "
             f"({shown}{more}): write each in one way."
+        )
+
+
+def missing_of(column: str, counts: Mapping[str, int]) -> Iterator[str]:
+    """Classes or labels that may stand for a missing one.
+
+    counts: rows of each class or label
+    """
+    marks = [name for name in counts if name.lower() in MISSING]
+    if marks:
+        shown = ", ".join(f"{_quoted(name)} in {counts[name]:,}" for name in marks)
+        rows = "row" if sum(counts[name] for name in marks) == 1 else "rows"
+        yield (
+            f"`{column}` has {shown} {rows}, which is learnt like any other name: delete these "
+            "cells if they mean that the label is missing."
+        )
+
+
+def mostly_numbers(column: Profile) -> Iterator[str]:
+    """A label column that is not grades only because some cells are no numbers."""
+    cells = [value for value in column.values if value is not None]
+    others = Counter(value for value in cells if not is_number(value))
+    numbers = {value for value in cells if value not in others}
+    if others and others.total() <= (1.0 - MOSTLY) * len(cells) and len(numbers) >= MANY_NUMBERS:
+        shown = ", ".join(_quoted(value) for value, _ in others.most_common(SHOWN_GROUPS))
+        yield (
+            f"{len(cells) - others.total():,} cells of `{column.name}` are numbers and "
+            f"{others.total():,} are not ({shown}), so that all are read as names: mend or delete "
+            "these if the numbers are grades."
         )
 
 

@@ -30,8 +30,8 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; give it the suffix .zst",
     b"PK\x03\x04": "is a zip archive; unpack it first",
     b"PAR1": "is a Parquet file; give it the suffix .parquet",
-    b"\xff\xfe": "is UTF-16; convert it to UTF-8",
-    b"\xfe\xff": "is UTF-16; convert it to UTF-8",
+    b"\xff\xfe": "is UTF-16; save it from the spreadsheet as CSV in UTF-8, or convert it",
+    b"\xfe\xff": "is UTF-16; save it from the spreadsheet as CSV in UTF-8, or convert it",
 }
 _OTHERS = {
     ".json": "for JSON, one object per line in a file with the suffix .jsonl is read",
@@ -165,6 +165,6 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise TercetError(
             f"{path} line {number}: byte 0x{raw[error.start]:02x} at place {error.start + 1} is "
-            "not UTF-8; convert the file to UTF-8, one from Windows for example with `iconv -f "
-            "windows-1252 -t utf-8 OLD > NEW`."
+            "not UTF-8; save it from the spreadsheet as CSV in UTF-8, or convert it, one from Windows "
+            "for example with `iconv -f windows-1252 -t utf-8 OLD > NEW`."
         ) from error

@@ -17,8 +17,9 @@ from tercet.specs import TaskSpec
 Labels = NDArray[np.int64] | NDArray[np.float32]
 Parsed = float | tuple[int, ...]
 """A class number, a grade, or the class numbers of a row that may have several."""
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
-"""With three digits after it, a comma may as well group thousands."""
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d{1,2}|\d{1,3},\d{4,}|0,\d{3})")
+"""With three digits after it, a comma may as well group thousands; with more before it, separate
+codes."""
 NO_LABELS = "[]"
 """The cell of a row that may have several labels and has none."""
 

@@ -33,7 +33,7 @@ LABEL_ENDINGS = (
 )  # fmt: skip
 """Usual last words of names of label columns, such as `answer_type`, the likeliest first."""
 CLASS_NAMES = frozenset(
-    {"label", "labels", "class", "classes", "category", "intent", "topic", "team", "code"}
+    {"label", "labels", "class", "classes", "category", "intent", "topic", "team", "code", "id"}
 )
 """Last words of names of columns whose whole numbers are classes, however many there are."""
 TEXT_NAMES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
 from tercet.data.delimited import OPEN, Reading
-from tercet.data.doubts import spellings_of, splits_of
+from tercet.data.doubts import missing_of, mostly_numbers, spellings_of, splits_of
 from tercet.data.files import find_file
 from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.likely import LabelKind, likely_kind, likely_label, likely_texts
@@ -151,6 +151,7 @@ def _understood(
     label = read.columns[name]
     lists = are_lists(label)
     separator = None if lists else separator_of(label)
+    is_guessed = kind is None
     if kind is None:
         kind = likely_kind(label, several=lists or separator is not None, doubts=doubts)
     several = kind == "multi-label"
@@ -169,6 +170,8 @@ def _understood(
         )
     names = [] if kind == "grades" else _names(path, label, found.spelling)
     doubts += spellings_of(name, names)
+    numbers = [*mostly_numbers(label)] if is_guessed and kind == "classes" else []
+    doubts += numbers or missing_of(name, {each: counts[each] for each in names})
     return Look(
         path=path,
         texts=tuple(map(_column, texts)),

@@ -25,6 +25,8 @@ SEPARATORS = (";", "|", ",")
 _FACT = re.compile(r"(?=.*\d)[\d\s:./+-]{6,}([TZ][\d:.+Z-]*|[AP]M)?|\S+@\S+|\w+://\S+", re.I)
 """Dates, times, telephone numbers, mail addresses and links: neither texts nor labels."""
 _OBJECT = re.compile(r"\[?\s*\{\s*[\"}]")
+_CLASS_ID = re.compile(r"(label|class|category|intent|topic|team|tag|type|department)[_ ]id")
+"""Lower-case names of columns whose numbers are classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Profile:
     def of(cls, name: str, values: list[str | None]) -> Profile:
         filled = [value for value in values if value is not None]
         count = max(1, len(filled))
-        numeric = bool(filled) and all(_is_number(value) for value in filled)
+        numeric = bool(filled) and all(is_number(value) for value in filled)
         return cls(
             name=name,
             values=values,
@@ -65,7 +67,9 @@ class Profile:
     @property
     def is_id(self) -> bool:
         lower = self.name.lower()
-        if lower in ("", "id", "idx", "index") or lower.endswith(("_id", " id")):
+        if _CLASS_ID.fullmatch(lower) is None and (
+            lower in ("", "id", "idx", "index") or lower.endswith(("_id", " id"))
+        ):
             return True
         unique = self.filled > 1 and self.distinct == self.filled and self.words <= 1.0
         return unique and not self.has_fractions
@@ -166,6 +170,6 @@ def likely_separator(label: Profile) -> str:
     return max(SEPARATORS, key=lambda separator: sum(separator in cell for cell in cells))
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
     number = parse_number(value)
     return number is not None and math.isfinite(number)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tercet.data.examples import Examples, read_groups
+from tercet.evaluation.contamination import Contamination
 from tercet.evaluation.evaluation import describe
 from tercet.evaluation.simple_scores import Baselines, SimpleScores
 from tercet.evaluation.suites.tasks import TaskResult, TasksResult
@@ -22,7 +23,7 @@ from tercet.fitting.result import SUMMARY
 from tercet.fitting.trial import Trial
 from tercet.fitting.work import Fitted, Work
 from tercet.folders.model_folder import INFO_FILE, read_info, update_info
-from tercet.model import load
+from tercet.model import Model, load
 from tercet.recipe import Recipe
 from tercet.training.baselines import majority_score
 from tercet.training.distributed import World
@@ -215,28 +216,28 @@ def _measured(
     work: Work, best: Judged, examples: Mapping[str, Examples], baselines: Baselines
 ) -> Fitted:
     """What cross-validation measured of the candidate that was trained."""
-    results = {
-        name: TaskResult(
-            list(examples[name].skipped),
-            [path.name for path in examples[name].files],
-            {answers.mode: answers},  # type: ignore[dict-item]
-        )
-        for name in best.tasks
-        for answers in [best.answers(name, examples[name])]
-    }
+    model = load(work.folder, device=work.device)
+    results = {name: _result(model, best, name, examples[name]) for name in best.tasks}
     method = (
         f"{METHOD}: each row is predicted by a model that was not trained on it. The model itself "
         "is trained on all rows."
     )
     result = TasksResult.of_rows(results, best.tasks, method=method)
     evaluation = describe(
-        load(work.folder, device=work.device),
+        model,
         {"tasks": result},
         data=work.data.name,
         seconds=work.budget.spent,
     )
     _note_metrics(work, result, baselines)
     return Fitted(baselines, evaluation)
+
+
+def _result(model: Model, best: Judged, name: str, examples: Examples) -> TaskResult:
+    found = Contamination.of(model, examples.texts)
+    answers = best.answers(name, examples, found=found)
+    files = [path.name for path in examples.files]
+    return TaskResult(list(examples.skipped), files, {answers.mode: answers}, found)  # type: ignore[dict-item]
 
 
 def _note_metrics(work: Work, result: TasksResult, baselines: Baselines) -> None:

@@ -14,6 +14,7 @@ from tercet.data.labels import Labels
 from tercet.data.split import fold_numbers
 from tercet.errors import ArgumentError
 from tercet.evaluation.answers import Answers
+from tercet.evaluation.contamination import Contamination
 from tercet.evaluation.measure import measure_outputs
 from tercet.evaluation.scaling import fit_decisions
 from tercet.evaluation.scoring import best_mode
@@ -37,8 +38,13 @@ class Judged:
     outputs: Mapping[str, Floats]
     labels: Mapping[str, Labels]
 
-    def answers(self, name: str, examples: Examples) -> Answers:
-        """The predictions of a task, calibrated, with metrics and intervals."""
+    def answers(
+        self, name: str, examples: Examples, *, found: Contamination | None = None
+    ) -> Answers:
+        """The predictions of a task, calibrated, with metrics and intervals.
+
+        found: which rows the encoder was trained on before, where that is known
+        """
         scaling, thresholds = self.decisions(name)
         task = self.tasks[name]
         return measure_outputs(
@@ -51,6 +57,7 @@ class Judged:
             thresholds=thresholds,
             texts=examples.texts,
             places=places_of(task, examples, len(examples)),
+            found=found,
         )
 
     def decisions(self, name: str) -> tuple[Scaling | None, list[float] | None]:

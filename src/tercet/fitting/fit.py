@@ -19,11 +19,13 @@ from tercet.data.files import MissingFileError, find_file
 from tercet.data.likely import LabelKind
 from tercet.errors import ArgumentError, nearest
 from tercet.evaluation.evaluation import evaluate
+from tercet.evaluation.suites.tasks import TasksResult
 from tercet.files import read_json_object, write_json, write_text
 from tercet.fitting.budget import Budget
 from tercet.fitting.by_dev import fit_by_dev
 from tercet.fitting.by_folds import fit_by_folds
 from tercet.fitting.inputs import Inputs
+from tercet.fitting.overlaps import known_rows, repeated_rows
 from tercet.fitting.planning import Judge, Settings, base_epochs
 from tercet.fitting.result import SUMMARY, FitResult, TaskScore
 from tercet.fitting.sources import Given, Source
@@ -122,8 +124,12 @@ def fit(
         body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
         try:
             settings = _settings(inputs, work, body, is_onto=onto is not None, long=long, seed=seed)
+            repeated = list(repeated_rows(work, settings))
+            for sentence in repeated:
+                work.listener.say(sentence)
             fitted = (fit_by_folds if settings.judge == "folds" else fit_by_dev)(work, settings)
-            return _finished(work, settings, fitted, inputs.keep(work.folder / DATA))
+            data = inputs.keep(work.folder / DATA)
+            return _finished(work, settings, fitted, data, repeated=repeated)
         except BaseException:
             # Half a run is of no use, and would be in the way of the next call.
             shutil.rmtree(work.folder, ignore_errors=True)
@@ -233,8 +239,13 @@ def _reading(
     return {"max_tokens": limit, "long": long or "truncate"}
 
 
-def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> FitResult:
-    """Write the report, and say what is wrong with the model."""
+def _finished(
+    work: Work, settings: Settings, fitted: Fitted, data: Path, *, repeated: Sequence[str]
+) -> FitResult:
+    """Write the report, and say what is wrong with the model.
+
+    repeated: what is wrong with the rows that it is measured on
+    """
     evaluation = fitted.evaluation
     if evaluation is None:
         evaluation = evaluate(load(work.folder, device=work.device), data, suites=["tasks"])
@@ -244,6 +255,10 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
         for answers in evaluation.suites["tasks"].answers()
         if answers.task in names
     }
+    measured = evaluation.suites["tasks"]
+    assert isinstance(measured, TasksResult)
+    seen = [each for name in scores for each in known_rows(name, measured.tasks[name])]
+    _warn_of_rows(work.folder, [*repeated, *seen])
     _warn_of_hurt(work.folder, settings.sources, scores)
     _note_shortage(work)
     report = Report([evaluation], run=work.folder)
@@ -253,6 +268,12 @@ def _finished(work: Work, settings: Settings, fitted: Fitted, data: Path) -> Fit
     for warning in result.warnings:
         work.listener.say(f"Warning: {warning}")
     return result
+
+
+def _warn_of_rows(folder: Path, sentences: Sequence[str]) -> None:
+    """Say what is wrong with the rows that a model is measured on before what they tell of it."""
+    summary = read_json_object(folder / SUMMARY)
+    write_json(folder / SUMMARY, summary | {"warnings": [*sentences, *summary["warnings"]]})
 
 
 def _note_shortage(work: Work) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tercet.data.examples import Examples, read_examples
+from tercet.data.layouts import Split
 from tercet.errors import TercetError
 from tercet.evaluation.evaluation import Evaluation
 from tercet.evaluation.simple_scores import Baselines
@@ -34,9 +35,9 @@ class Work:
     listener: Listener
     budget: Budget
 
-    def examples(self, recipe: Recipe, source: Source) -> Examples:
-        """The training rows of a task."""
-        return read_examples(recipe.tasks[source.name], "train", self.data)
+    def examples(self, recipe: Recipe, source: Source, split: Split = "train") -> Examples:
+        """The rows of a task."""
+        return read_examples(recipe.tasks[source.name], split, self.data)
 
     def train(
         self,

@@ -33,13 +33,11 @@ class Finished:
     """The model that a recipe adds its tasks to.
 
     types: of the tensors in its folder, which stay stored as they are
-    sketch: of the rows that it was trained on, where they were recorded
     left_out: its lesser depths that the recipe does not keep
     """
 
     info: ModelInfo
     types: Mapping[str, torch.dtype]
-    sketch: Sketch | None
     left_out: Sequence[int] = ()
 
 
@@ -77,6 +75,12 @@ def finished_folder(name: str) -> Path | None:
             "they were exported from."
         )
     return found[0]
+
+
+def known_rows(recipe: Recipe) -> Sketch | None:
+    """The sketch of the rows that the finished model of a recipe was trained on, if it has one."""
+    folder = finished_folder(recipe.encoder.name)
+    return None if folder is None else read_seen(folder)
 
 
 def _check_added(recipe: Recipe, info: ModelInfo, own: Mapping[str, Any]) -> None:
@@ -142,5 +146,5 @@ def build_onto(recipe: Recipe) -> tuple[Network, Tokenizer, Finished]:
                 "`onto` uses; give them another name."
             )
     network.load_head_state({**network.head_state(), **before.head_state()})
-    finished = Finished(info, stored_types(folder), read_seen(folder), left_out)
+    finished = Finished(info, stored_types(folder), left_out)
     return network, tokenizer, finished

@@ -154,7 +154,7 @@ class Loop:
         """Train a stage; whether it was interrupted."""
         if stage.solve:
             self._solve_stage(stage)
-            return False
+            return self.world.any(interrupted())
         plan = self._plan(stage)
         self.listener.begin_stage(stage.name, steps=len(plan), done=self.position.step)
         try:

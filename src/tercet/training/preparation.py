@@ -29,7 +29,7 @@ from tercet.recipe import Recipe
 from tercet.specs import EncoderSpec, EvaluationSpec, StageSpec, tasks_by_depth
 from tercet.text.tokenizer import Tokenizer
 from tercet.training.distributed import World
-from tercet.training.finished import Finished, build_onto
+from tercet.training.finished import Finished, build_onto, known_rows
 from tercet.training.first_step import start_ahead
 from tercet.training.head_loss import Targets
 from tercet.training.listener import Listener
@@ -52,7 +52,8 @@ class Prepared:
     digests: of the rows of each task and split as they were read, and of the weights; on the main
         process only
     finished: the model that the recipe's tasks are added to, if any
-    sketch: of the rows that train, where the recipe records them; on the main process only
+    sketch: of the rows that train, where the recipe records them, and of those that the model to
+        start from was trained on, where that is known; on the main process only
     left_out: how many rows of each task were left out so that others stay unseen, by the reason
     """
 
@@ -143,7 +144,10 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
             if world.is_main == is_main:
                 tables = rows.choose(tables)
                 targets = rows.targets()
-    sketch = rows.record() if recipe.record_rows and world.is_main else None
+    sketch = None
+    if world.is_main:
+        recorded = rows.record() if recipe.record_rows else None
+        sketch = _joined(recorded, known_rows(recipe))
     return Prepared(
         recipe,
         network,
@@ -157,6 +161,11 @@ def prepare(recipe: Recipe, *, data: Path, world: World, listener: Listener) -> 
         sketch,
         rows.left_out,
     )
+
+
+def _joined(*sketches: Sketch | None) -> Sketch | None:
+    parts = [part for sketch in sketches if sketch is not None for part in sketch.parts]
+    return Sketch(tuple(parts)) if parts else None
 
 
 def _identify(recipe: Recipe, encoder: Encoder) -> str:

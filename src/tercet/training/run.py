@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tercet.data.found import with_found_labels
-from tercet.data.sketch import Sketch
 from tercet.data.table import TaskTable
 from tercet.errors import ArgumentError, ReportedElsewhereError, TercetError
 from tercet.evaluation.simple_scores import Baselines, read_baselines, write_baselines
@@ -225,7 +224,7 @@ class Run:
             self.folder.model,
             Parts(prepared.network, prepared.tokenizer, info),
             types=finished.types if finished is not None else {},
-            sketch=_joined(prepared.sketch, finished.sketch if finished is not None else None),
+            sketch=prepared.sketch,
         )
         warnings = assessment.warnings(info, read_baselines(self.folder.path))
         summary = {
@@ -251,11 +250,6 @@ def _dev_by_depth(info: ModelInfo) -> dict[str, dict[int, Metrics | None]]:
     """The scores on dev of lesser depths, for the summary, where there are any."""
     depths = {depth: known.metrics for depth, known in (info.depths or {}).items()}
     return {"depths": depths} if depths else {}
-
-
-def _joined(*sketches: Sketch | None) -> Sketch | None:
-    parts = [part for sketch in sketches if sketch is not None for part in sketch.parts]
-    return Sketch(tuple(parts)) if parts else None
 
 
 def _describe_start(start: Checkpoint | None) -> str:
