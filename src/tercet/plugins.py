@@ -49,7 +49,10 @@ def register(part: P) -> P:
             f"{part!r} cannot be registered: give a head, objective, schedule, surgery, suite or "
             "encoder architecture."
         )
-    registry.add(kind_name(), part, plugin=_file_of(part))
+    # The class of a record, such as `SurgerySpec`, is the package's: the caller defines the part.
+    is_class = isinstance(part, type)
+    module = part.__module__ if is_class else sys._getframe(1).f_globals["__name__"]
+    registry.add(kind_name(), part, plugin=_file_of(module))
     return part
 
 
@@ -79,8 +82,6 @@ def loaded_plugins() -> list[str]:
     return [str(path) for path in _loaded]
 
 
-def _file_of(part: object) -> str:
-    """The name of the file that defines a part."""
-    kind = part if isinstance(part, type) else type(part)
-    module = sys.modules.get(kind.__module__)
-    return Path(getattr(module, "__file__", None) or kind.__module__).name
+def _file_of(module: str) -> str:
+    """The name of the file of a module."""
+    return Path(getattr(sys.modules.get(module), "__file__", None) or module).name

@@ -11,6 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
+from safetensors.torch import load_file
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text("utf-8")
 STEPS = 24
@@ -90,6 +92,25 @@ def test_several_processes_train_with_it(
     arguments = train_arguments(recipe, tmp_path / "run", "--plugin", parts)
     tercet.succeed(*arguments, "--set", "stages.0.steps=4", torchrun=2)
     assert (tmp_path / "run" / "model" / "tercet.json").exists()
+
+
+def test_the_surgery_gives_every_task_the_same_length(
+    tercet: Any, recipe: Path, parts: Path, train_arguments: Any, tmp_path: Path
+) -> None:
+    changes = ['stages.0.schedule={kind="together"}', "stages.0.surgery=equal-lengths"]
+    changes += ["stages.0.steps=1", "stages.0.optimiser.clip=0"]
+    weights = []
+    for weight in (1.0, 1024.0):
+        out = tmp_path / str(weight)
+        own = [*changes, f"tasks.sentiment.weight={weight}"]
+        settings = [word for change in own for word in ("--set", change)]
+        tercet.succeed(*train_arguments(recipe, out, "--plugin", parts, *settings))
+        line = json.loads((out / "metrics.jsonl").read_text("utf-8").splitlines()[0])
+        assert list(line["cosine"]) == ["sentiment ~ paraphrase"]
+        weights.append(load_file(out / "model" / "model.safetensors"))
+    # The weight of a loss changes nothing in the encoder, whose gradients all have length 1.
+    first, second = weights
+    assert all(torch.allclose(first[name], second[name], atol=1e-4) for name in first)
 
 
 def test_the_suite_is_in_every_output(

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 import tercet
 from tercet.errors import TercetError
+from tercet.plugins import load_plugin
 from tercet.specs import HEADS, HeadSpec
 from tercet.specs.registry import Registry, resolve
+from tercet.specs.surgeries import SURGERIES, SurgerySpec
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
@@ -56,6 +59,30 @@ def test_register_takes_a_class_of_the_users_own(monkeypatch: pytest.MonkeyPatch
 
     assert HEADS["own"] is OwnSpec
     assert HEADS.plugin("own") == "test_registry.py"
+
+
+def test_a_record_is_of_the_file_that_registers_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SURGERIES, "_parts", dict(SURGERIES._parts))
+    monkeypatch.setattr(SURGERIES, "_plugins", {})
+    monkeypatch.setattr("tercet.plugins._loaded", {})
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(
+            "import tercet, torch\nfrom tercet.specs.surgeries import SurgerySpec\n"
+            "tercet.register(SurgerySpec('own', 'as it is', torch.nn.Identity))\n",
+            "utf-8",
+        )
+    load_plugin(tmp_path / "first.py")
+    assert SURGERIES.plugin("own") == "first.py"
+    # Another file's would replace it silently.
+    with pytest.raises(TercetError, match="There is a surgery `own` already"):
+        load_plugin(tmp_path / "second.py")
+
+
+def test_a_surgery_that_is_a_function_of_the_gram_matrix_is_refused() -> None:
+    with pytest.raises(TercetError, match="surgery `own`: `implementation` is called without"):
+        SurgerySpec("own", "each alone", lambda gramian: gramian.diagonal())
 
 
 @pytest.mark.parametrize("kind", HEADS.names())

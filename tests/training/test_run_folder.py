@@ -171,6 +171,21 @@ def test_what_differs_from_the_recipe_of_a_run_is_named(
     assert f"the run was started with another recipe: {difference}" in str(error.value)
 
 
+def test_a_tree_of_keys_need_not_name_the_files_of_tables(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERCET_CACHE", str(tmp_path / "cache"))
+    rows = {"said": ["a dull film", "fun", "a bore", "a joy"] * 5, "mood": [0, 4] * 10}
+    tree = recipe.model_dump(mode="json", exclude_none=True)
+    columns = {"texts": "said", "label": "mood"}
+    tree["tasks"] = {"sentiment": {**tree["tasks"]["sentiment"], "data": {**columns, "dev": 0.25}}}
+    run = tercet.train(tree, {"sentiment": rows}, tmp_path / "run", device="cpu", progress=False)
+    assert "accuracy" in run.dev["sentiment"]["single"]
+    assert tree["tasks"]["sentiment"]["data"] == {**columns, "dev": 0.25}
+    with pytest.raises(TercetError, match="`dev` is a share of the training rows, and `train`"):
+        tercet.train(tree, tmp_path, tmp_path / "other", device="cpu", progress=False)
+
+
 def test_tables_for_some_of_the_tasks_are_not_enough(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the reports conclude, checked: two recipes that differ in one thing, and which is better."""
+"""What the reports conclude, checked: two recipes, and which is better."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal
 from scipy import stats
 
 from tercet.recipe import bundled
+from tercet.reproduce.aspects import differing_aspects
 from tercet.reproduce.table import TASKS, ExperimentRow, markdown_table
 
 MEAN = "mean"
@@ -27,7 +28,10 @@ _UNLEARNT = {
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Whether `second` is better than `first` in a task's metric, or in the mean of all three."""
+    """Whether `second` is better than `first` in a task's metric, or in the mean of all three.
+
+    change: what the comparison is named after; `differing_aspects` gives all that changed with it
+    """
 
     change: str
     first: str
@@ -235,12 +239,16 @@ def published_difference(
 
 def contrasts_table(tables: Mapping[str, Sequence[ExperimentRow]]) -> list[str]:
     """One line per contrast, one column per encoder."""
-    heads = ["change", "from", "to", "in", "report", *tables]
-    given = {recipe.name: recipe.parse().published or {} for recipe in bundled()}
+    heads = ["change", "from", "to", "differ in", "in", "report", *tables]
+    recipes = {recipe.name: recipe.parse() for recipe in bundled()}
+    given = {name: recipe.published or {} for name, recipe in recipes.items()}
     lines = []
     for contrast in CONTRASTS:
         published = published_difference(contrast, given)
         cells = [contrast.change, contrast.first, contrast.second]
+        cells.append(
+            ", ".join(differing_aspects(recipes[contrast.first], recipes[contrast.second]))
+        )
         cells += [TASKS.get(contrast.what, contrast.what), _signed(published)]
         for encoder, rows in tables.items():
             others = [each for name, each in tables.items() if name != encoder]

@@ -4,10 +4,12 @@ once."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
+from tercet.errors import TercetError
 from tercet.specs.registry import Registry
 
 SURGERIES: Registry[SurgerySpec] = Registry("surgery")
@@ -25,6 +27,16 @@ class SurgerySpec:
     kind: str
     description: str
     implementation: Any
+
+    def __post_init__(self) -> None:
+        try:
+            if callable(self.implementation):
+                signature(self.implementation).bind()
+        except TypeError as error:
+            raise TercetError(
+                f"surgery `{self.kind}`: `implementation` is called without arguments and gives a "
+                "torch module, which is then called with the Gram matrix."
+            ) from error
 
     def kind_name(self) -> str:
         return self.kind

@@ -72,7 +72,8 @@ def train(
 
     recipe: a name, a TOML file, a `Recipe`, or its tree of keys
     data: the folder of the recipe's files; or tables by task, which replace the training files of
-        these tasks (`team-dev` the dev files of `team`) and are kept in a folder beside the run
+        these tasks (`team-dev` the dev files of `team`) and are kept in a folder beside the run; a
+        tree of keys need not name files then
     out: the run folder; default: runs/RECIPE
     overrides: such as `stages.0.steps=300`
     progress: whether to show it on stderr; default: in notebooks and terminals
@@ -82,6 +83,8 @@ def train(
     >>> run
     TrainedRun in runs/again
     """
+    if isinstance(recipe, Mapping) and isinstance(data, Mapping):
+        recipe = _with_files(recipe, data)
     chosen = _read(recipe, overrides)
     folder = Path(out) if out is not None else Path("runs") / chosen.name
     if isinstance(data, Mapping):
@@ -138,13 +141,24 @@ def _placed(data: str | Path | Mapping[str, Any], run: Path) -> Iterator[Path]:
 
 def _on_tables(recipe: Recipe, tables: Mapping[str, Any]) -> Recipe:
     """The recipe with tables as the files of its tasks."""
-    tree = recipe.model_dump(mode="json", exclude_none=True)
-    for name in tables:
-        task = name.removesuffix("-dev")
+    for task in (name.removesuffix("-dev") for name in tables):
         if task not in recipe.tasks:
             known = ", ".join(recipe.tasks)
             raise TercetError(f"`data` names the task {task!r}; the recipe's tasks are {known}.")
-        split = "train" if name == task else "dev"
-        own = tree["tasks"][task]["data"]
-        tree["tasks"][task]["data"] = {**own, split: [f"{name}.parquet"]}
+    tree = _with_files(recipe.model_dump(mode="json", exclude_none=True), tables)
     return Recipe.from_tree(tree, where=f"recipe {recipe.name}, on tables")
+
+
+def _with_files(tree: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe's keys, with the files of tables in the data of its tasks."""
+    tasks = tree.get("tasks")
+    if not isinstance(tasks, Mapping):
+        return dict(tree)
+    named = dict(tasks)
+    for name in tables:
+        task = name.removesuffix("-dev")
+        keys = named.get(task)
+        if isinstance(keys, Mapping) and isinstance(own := keys.get("data", {}), Mapping):
+            split = "train" if name == task else "dev"
+            named[task] = {**keys, "data": {**own, split: [f"{name}.parquet"]}}
+    return {**tree, "tasks": named}
