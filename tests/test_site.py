@@ -120,20 +120,6 @@ def test_the_arguments_of_a_call_are_explained_one_by_one() -> None:
     assert explained > 40
 
 
-@needs_sphinx
-def test_the_examples_of_public_calls_give_what_they_show(tmp_path: Path) -> None:
-    """In a process of their own: one registers a part, and all use files of the working folder."""
-    page = tool("reference.python_api").python_api()
-    examples = re.findall(r"```pycon\n(.*?)\n```", page, re.DOTALL)
-    session = "\n\n".join([">>> import tercet", *examples, ""])
-    (tmp_path / "session.txt").write_text(session, "utf-8")
-    rows = (ROOT / "docs" / "examples" / "tickets.csv").read_text("utf-8").splitlines()
-    (tmp_path / "tickets.csv").write_text("\n".join(rows[:61]) + "\n", "utf-8")
-    command = [sys.executable, "-m", "doctest", "session.txt"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert (result.returncode, result.stdout) == (0, ""), result.stdout + result.stderr
-
-
 def test_every_endpoint_has_an_example_that_a_server_answers_so() -> None:
     recorder = tool("record_requests")
     requests = json.loads(recorder.FILE.read_text("utf-8"))
@@ -177,9 +163,10 @@ def test_every_environment_variable_is_listed() -> None:
         for each in (getattr(command, "commands", None) or {"": command}).values()
         for parameter in each.params
     }
-    code = "".join(file.read_text("utf-8") for file in (ROOT / "src").rglob("*.py"))
+    folders = [ROOT / name for name in ("src", "tests", "tools", "benchmarks", "studies")]
+    code = "".join(file.read_text("utf-8") for each in folders for file in each.rglob("*.py"))
     used = set(re.findall(r"\bTERCET_[A-Z_]*[A-Z]\b", code))
-    assert "TERCET_CACHE" in used
+    assert {"TERCET_CACHE", "TERCET_REPORTS"} <= used
     assert {name for name in used - options if f"`{name}`" not in page} == set()
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,25 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/start/*.md"))]
 PAGES += sorted(ROOT.glob("docs/tutorials/*.md"))
 WHOLE = os.environ.get("TERCET_WHOLE", "0") not in ("", "0")
+
+
+# A page that runs a file of >>> lines, beside the first 60 rows of an example.
+SESSION = """
+[rows](examples/tickets.csv)
+
+```python
+import doctest
+from pathlib import Path
+
+rows = Path("tickets.csv").read_text("utf-8").splitlines(keepends=True)
+Path("tickets.csv").write_text("".join(rows[:61]), "utf-8")
+doctest.testfile("{file}", module_relative=False).failed
+```
+
+```text
+0
+```
+"""
 
 
 Run = Callable[[Path], tuple[int, str]]
@@ -51,6 +71,25 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 def test_the_examples_run(page: Path, run_page: Run) -> None:
     code, shown = run_page(page)
     assert code == 0, shown
+
+
+def test_the_examples_of_public_calls_give_what_they_show(tmp_path: Path, run_page: Run) -> None:
+    """All of the reference, as one session: it registers a part, and uses files of its folder."""
+    for name in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(name)
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        reference = import_module("reference.python_api").python_api()
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    examples = re.findall(r"```pycon\n(.*?)\n```", reference, re.DOTALL)
+    session = "\n\n".join([">>> import tercet", *examples, ""])
+    (tmp_path / "session.txt").write_text(session, "utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(SESSION.format(file=tmp_path / "session.txt"), "utf-8")
+    code, shown = run_page(page)
+    assert code == 0, shown
+    assert session.count(">>> ") > 60
 
 
 def test_the_first_page_has_the_examples_of_the_readme() -> None:
