@@ -132,10 +132,13 @@ def _has_header(rows: Sequence[Cells]) -> bool:
     """Whether the first row names columns: by known names, by words above numbers, or by words
     that are unlike those below."""
     head = [cell.strip() for cell in rows[0]]
-    if len(set(head)) < len(head) or any(len(cell) > NAME_LENGTH for cell in head):
+    if any(len(cell) > NAME_LENGTH for cell in head):
         return False
     if any(cell.lower() in NAMES for cell in head):
         return True
+    names = list(filter(None, head))
+    if len(set(names)) < len(names):
+        return False
     body = rows[1:]
     columns = range(len(head))
     above_numbers = bool(body) and any(
@@ -174,8 +177,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _names(rows: Sequence[Cells]) -> list[str]:
-    """Names from the first row; if one is missing, the index column has no name."""
+    """Names from the first row; if one is missing, the index column has no name, and further
+    columns without one have their numbers."""
     names = [cell.strip() for cell in rows[0]]
+    first = names.index("") if "" in names else None
+    names = [name or ("" if n == first else str(n + 1)) for n, name in enumerate(names)]
     body = rows[1:]
     wider = bool(body) and all(len(cells) == len(names) + 1 for cells in body)
     # An empty cell at the end of every row is only a delimiter too many.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from tercet.data.profiles import (
 )
 from tercet.data.readers import column_names
 from tercet.errors import ArgumentError, TercetError, shorten
-from tercet.specs import Column
+from tercet.specs import Column, is_computable
 
 SHOWN_CLASSES = 8
 FEW_ROWS = 3
@@ -131,6 +132,9 @@ def look_at(
         target = likely_label(path, profiles, chosen, doubts)
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
+    if "" in (*chosen, target):
+        place = names.index("") + 1
+        raise TercetError(f"{path}: column {place} has no name; give it one in the first line.")
     doubts += splits_of(profiles)
     texts = [profiles[name] for name in chosen]
     look = _understood(path, texts, profiles[target], kind, doubts)
@@ -223,9 +227,16 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
             f"{path}: column `{label.name}` holds {shorten(wrong[0])!r}, which is not a grade: a "
             "number such as 4.5 is expected."
         )
-    low, high = min(n for n in numbers if n is not None), max(n for n in numbers if n is not None)
+    # Rows with others are left out.
+    finite = [number for number in numbers if number is not None and math.isfinite(number)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
     if low == high:
         raise TercetError(f"{path}: column `{label.name}` has no two different grades.")
+    if not is_computable(low, high):
+        raise TercetError(
+            f"{path}: column `{label.name}` has grades from {low:g} to {high:g}, which single "
+            "precision does not tell apart; write them on another scale."
+        )
     return low, high
 
 
