@@ -183,7 +183,7 @@ def _parquet_rows(
         chosen = [names[find_column(column, names, path=path)] for column in columns]
         number = 0
         for batch in parquet_batches(parquet, list(dict.fromkeys(chosen))):
-            values = [_values_of(batch.column(name), name, path) for name in chosen]
+            values = [values_of(batch.column(name), name, path) for name in chosen]
             for cells in zip(*values, strict=True):
                 number += 1
                 place = f"{path} row {number}"
@@ -194,7 +194,7 @@ def _parquet_rows(
                 yield FileRow(number, tuple(texts))
 
 
-def _values_of(column: Any, name: str, path: Path) -> list[Any]:
+def values_of(column: Any, name: str, path: Path) -> list[Any]:
     """The values of a column; times that Python has no value for are texts."""
     import pyarrow as pa
 
