@@ -295,6 +295,7 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
             "'contrast.pearson' should be one of",
         ),
         ("tasks.similarity.range=[5, 0]", "must go from low to high"),
+        ("tasks.similarity.range=[-1e308, 1e308]", "single precision tells no grades apart"),
         ("tasks.similarity.labels=['a', 'b']", "not both"),
         ("tasks.similarity.metric=accuracy", "use one of pearson, spearman"),
         ("tasks.sentiment.metric=pearson", "use one of accuracy, macro-f1"),

@@ -84,10 +84,11 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def release(lock: FileLock) -> None:
-    """Release a lock, if it is held, and remove its file."""
+    """Release a lock, if it is held, and remove its file once nobody holds it any more."""
     if lock.is_locked:
-        with suppress(PermissionError):  # on Windows, where the lock itself removes it
-            Path(lock.lock_file).unlink(missing_ok=True)
+        if lock.lock_counter == 1:
+            with suppress(PermissionError):  # on Windows, where the lock itself removes it
+                Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 

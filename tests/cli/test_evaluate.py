@@ -258,6 +258,8 @@ def test_mistakes_about_a_labelled_file(evaluate, folder: Path, sample_data, tmp
         (["--file", file, "--task", "sentiment", "--text", "body"], "select it with --label"),
         (["--file", file, "--task", "similarity", "--text", "body"], "select them with --text"),
         (["--file", tmp_path / "no.csv", "--task", "sentiment"], "no.csv: no such file"),
+        (["--file", file, "--task", "sentiment", "--mistakes", file], "is the file that is read"),
+        (["--file", file, "--task", "sentiment", "--json", file], "is the file that is read"),
         (["--file", file, "--suite", "all"], "--file goes with the suite `tasks` only"),
         (["--data", sample_data, "--label", "x"], "--label needs --file"),
         ([], "here or in TERCET_DATA; or with --file a labelled file."),

@@ -423,3 +423,31 @@ def test_an_error_leaves_no_file(predict, source: Path, tmp_path: Path, monkeypa
     assert (code, "No space left" in talk) == (2, True)
     assert out.read_text("utf-8") == "old"
     assert {path.name for path in tmp_path.iterdir()} == {"tickets.csv", "out.csv"}
+
+
+def test_wrong_rows_do_not_replace_the_file_that_they_are_of(predict, source: Path) -> None:
+    before = source.read_bytes()
+    code, _, talk = predict("mood", source, "--label", "team", "--wrong-only", "--out", source)
+    assert code == 2
+    assert "is the file that is read" in talk
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**31 - 1] * 2, pa.date32()),
+        pa.array([2**62] * 2, pa.timestamp("us")),
+        pa.array([1] * 2, pa.timestamp("us", tz="No/Zone")),
+    ],
+)
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_times_that_cannot_be_written_out_end_in_no_traceback(
+    predict, tmp_path: Path, column: pa.Array, name: str
+) -> None:
+    pq.write_table(pa.table({"text": ["a", "b"], "when": column}), tmp_path / "in.parquet")
+    code, _, talk = predict("mood", tmp_path / "in.parquet", "--out", tmp_path / name)
+    assert code == 0 or (code == 2 and talk.splitlines()[-1].startswith("error: "))
+    if str(column.type) != "timestamp[us, tz=No/Zone]":
+        assert code == 0
+        assert "when" in (tmp_path / name).read_text("utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -359,3 +360,47 @@ def test_a_name_of_very_many_digits_is_not_a_number(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TercetError, match=r"absent\.csv"):
         look_at(tmp_path / "absent.csv")
+
+
+def test_a_header_with_one_name_twice_is_told(look: Any) -> None:
+    rows = [[text(row), TEAMS[row % 3], TEAMS[row % 2]] for row in range(12)]
+    with pytest.raises(TercetError, match="two columns are called `label`; rename one of them"):
+        look(["text", "label", "label"], rows)
+
+
+def test_empty_columns_without_names_do_no_harm(look: Any) -> None:
+    rows = [[text(row), TEAMS[row % 3], "", ""] for row in range(30)]
+    found = look(["text", "label", "", ""], rows)
+    assert (found.texts, found.label, found.rows) == (("text",), "label", 30)
+
+
+def test_a_text_column_without_a_name_is_told(look: Any) -> None:
+    rows = [[TEAMS[row % 3], text(row)] for row in range(30)]
+    with pytest.raises(TercetError, match="column 2 has no name; give it one in the first line"):
+        look(["label", ""], rows)
+
+
+@pytest.mark.parametrize("grades", [(-1e308, 1e308), (0.0, 5e-324), (1e6, 1e6 + 0.01)])
+def test_grades_that_single_precision_does_not_tell_apart_are_told(look: Any, grades: Any) -> None:
+    rows = [[text(row), repr(grades[row % 2])] for row in range(30)]
+    with pytest.raises(TercetError, match=r"column `score` has grades from .* on another scale"):
+        look(["text", "score"], rows, kind="grades")
+
+
+def test_infinite_grades_are_no_ends_of_a_range(look: Any) -> None:
+    grades = ["1e400", "nan", "0", "2.5", "5"]
+    found = look(
+        ["text", "score"], [[text(row), grades[row % 5]] for row in range(30)], kind="grades"
+    )
+    assert found.range == (0.0, 5.0)
+
+
+@pytest.mark.parametrize("cell", ["@" * 60_000 + " b", "1" * 60_000 + " b", ";" * 60_000 + "b"])
+def test_a_long_cell_is_looked_at_in_linear_time(look: Any, cell: str) -> None:
+    """One that is not an address took a time that grew with the square of its length: 30 s."""
+    began = time.process_time()
+    found = look(
+        ["note", "label"], [[f"{cell}{row}", TEAMS[row % 2]] for row in range(30)], text=["note"]
+    )
+    assert found.rows == 30
+    assert time.process_time() - began < 5.0

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.data import files, readers
 from tercet.data.delimited import DELIMITERS, Reading
 from tercet.data.readers import FileRow, column_names, read_rows
 from tercet.data.stream import TextFile
@@ -138,6 +139,8 @@ def test_files_without_header_and_quoting_are_found_out(tmp_path: Path) -> None:
         (b"sentence\tlabel\n1\thello\t0\n2\tworld\t1\n", ["", "sentence", "label"]),
         (b"sentence\tlabel\nhello\t0\t\nworld\t1\t\n", ["sentence", "label"]),
         (b"\n \ntext\tlabel\nx\t1\n", ["text", "label"]),
+        (b"text,label,,\nhello,yes,,\nworld,no,,\n", ["text", "label", "3", "4"]),
+        (b"text,label,label\nhello,yes,no\nworld,no,no\n", ["text", "label", "label"]),
     ],
 )
 def test_header_index_and_delimiter_are_found_out(
@@ -300,6 +303,38 @@ def test_what_cannot_be_read_is_told(
         list(read_rows(path, columns, Reading(quoting=True)))
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl.gz", "a.txt.xz", "a.parquet.zst"])
+def test_a_small_file_that_decompresses_to_any_number_of_bytes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(files, "MOST_LINE", 1000)
+    monkeypatch.setattr(readers, "MOST_LINE", 1000)
+    path = write(tmp_path / name, b"a" * 1001)
+    with pytest.raises(TercetError, match=r"(line 1: is longer|has more) than 1,000 bytes"):
+        list(read_rows(path, [1]))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [([2**62, 0], pa.timestamp("us")), ([2**31 - 1, 0], pa.date32())]
+)
+def test_times_that_python_has_no_value_for_stop_no_other_column(
+    tmp_path: Path, values: list[int], kind: pa.DataType
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a", "b"], "when": pa.array(values, kind)}), path)
+    rows = [row.values for row in read_rows(path, ["text", "when"], any_value=True)]
+    assert [row[0] for row in rows] == ["a", "b"]
+    assert all(row[1] for row in rows)
+
+
+def test_times_of_no_known_zone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    when = pa.array([1], pa.timestamp("us", tz="No/Zone"))
+    pq.write_table(pa.table({"text": ["a"], "when": when}), path)
+    with pytest.raises(TercetError, match=r"column `when` holds timestamp.*cannot be read"):
+        list(read_rows(path, ["text", "when"], any_value=True))
 
 
 def test_a_text_in_parquet_that_is_not_utf_8_is_told(tmp_path: Path) -> None:

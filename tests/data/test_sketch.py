@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from tercet.data.overlap import find_overlap
-from tercet.data.sketch import HashSet, Sketch, SketchBuilder, hash_row
+from tercet.data.sketch import Arrays, HashSet, Sketch, SketchBuilder, hash_row
+from tercet.errors import TercetError
+from tercet.folders.seen_file import SEEN_FILE, read_seen
 
 
 def built(rows: list[tuple[str, ...]], duplicates: list[tuple[str, str]] | None = None) -> Sketch:
@@ -92,3 +97,29 @@ def test_it_agrees_with_the_files_themselves(real_data) -> None:
     assert implied[positive].sum() == pytest.approx(exact.implied["1.0"].count, abs=12)
     assert implied[~positive].sum() <= 0.001 * len(dev)
     assert sum(array.nbytes for array in sketch.to_arrays().values()) < 1_000_000
+
+
+def damaged(arrays: Arrays, change: str) -> Arrays:
+    name = "0.rows.counts"
+    if change == "types":
+        return arrays | {name: arrays[name].astype(np.int64)}  # type: ignore[dict-item]
+    if change == "shape":
+        return arrays | {name: arrays[name][None]}
+    if change == "claims":
+        return arrays | {name: np.full(2**12, 2**16 - 1, np.uint16)}
+    if change == "buckets":
+        return arrays | {name: np.append(arrays[name], np.uint16([0, 0]))}
+    if change == "no buckets":
+        return arrays | {name: arrays[name][:0], "0.rows.lows": arrays["0.rows.lows"][:0]}
+    return {} if change == "nothing" else {**arrays, "more": arrays[name]}
+
+
+@pytest.mark.parametrize(
+    "change", ["types", "shape", "claims", "buckets", "no buckets", "nothing", "more"]
+)
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path: Path, change: str) -> None:
+    """Before any memory is taken for what they claim: 2^28 rows in a file of 8 KB here."""
+    arrays = built([("a",), ("b",)], [("a", "b"), ("b", "c")]).to_arrays()
+    save_file(damaged(arrays, change), tmp_path / SEEN_FILE)
+    with pytest.raises(TercetError, match=r"seen\.safetensors: cannot be read as a sketch"):
+        read_seen(tmp_path)

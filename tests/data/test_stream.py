@@ -195,3 +195,16 @@ def test_two_of_many_columns_with_one_name_are_named_in_linear_time(wide: Path) 
         with pytest.raises(TercetError, match="two columns are called `c99997`"):
             read()
     assert time.monotonic() - began < 30  # in quadratic time it takes minutes
+
+
+def test_views_are_read_as_plain_text(tmp_path: Path) -> None:
+    """Neither Arrow nor Lance can pick rows of views."""
+    path = tmp_path / "a.parquet"
+    columns = {"text": ["a", "b"], "lang": ["en", None]}
+    views = {name: pa.array(values, pa.string_view()) for name, values in columns.items()}
+    pa.parquet.write_table(pa.table(views), path)
+    file = TextFile.open(path)
+    (batch,) = file.batches()
+    assert batch.schema == file.columns
+    assert file.columns.field("lang").type == pa.string()
+    assert batch.take(pa.array([0])).column("lang").to_pylist() == ["en"]

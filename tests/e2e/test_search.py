@@ -314,6 +314,16 @@ def test_mine_keeps_a_spreadsheet_from_running_texts(
     assert [row["first"] for row in read_table(out)] == ["'=1+1 film"]
 
 
+def test_pairs_do_not_replace_the_file_that_they_are_of(
+    here, tmp_path: Path, tiny_encoder: Path
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("text\na dull film\na dull film\n", "utf-8")
+    ended = here("mine", file, "--model", tiny_encoder, "--out", file)
+    assert (ended.code, "is the file that is read" in ended.err) == (2, True)
+    assert file.read_text("utf-8").startswith("text\n")
+
+
 def test_mine_leaves_files_of_a_user_alone(here, tmp_path: Path, tiny_encoder: Path) -> None:
     (tmp_path / "rows.txt").write_text("a dull film\na dull film\n", "utf-8")
     thesis = tmp_path / "pairs.csv.work" / "thesis.txt"

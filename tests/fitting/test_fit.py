@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import random
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -696,6 +697,48 @@ def test_a_folder_that_holds_files_is_refused(fit: Fit, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="already holds files"):
         fit(team=team_rows(12), out=tmp_path)
     assert (tmp_path / "mine.txt").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../..", "/{folder}/own"])
+def test_a_task_that_is_named_like_a_path_costs_no_file(
+    fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The run folder is named like the task, and is removed after a mistake."""
+    here = tmp_path / "here"
+    (here / "own").mkdir(parents=True)
+    (here / "mine.txt").write_text("mine", "utf-8")
+    monkeypatch.chdir(here)
+    with pytest.raises(TercetError, match="the name of a task"):
+        fit(team_rows(12), task=name.format(folder=here), out=None)
+    assert sorted(path.name for path in here.iterdir()) == ["mine.txt", "own"]
+
+
+def test_a_fit_that_fails_leaves_the_folder_of_another_alone(
+    fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two are started at once, into one folder that both find empty."""
+    out = tmp_path / "run"
+    refused: list[str] = []
+    read = fitting._settings
+
+    def meanwhile(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(fitting, "_settings", read)
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        return read(*given, **options)
+
+    def second() -> None:
+        with pytest.raises(TercetError) as caught:
+            fit(team=team_rows(12), minutes=SHORT, out=out, onto="no-such-run")
+        refused.append(str(caught.value))
+
+    monkeypatch.setattr(fitting, "_settings", meanwhile)
+    result = fit(team=team_rows(24), minutes=SHORT, out=out)
+    assert result.model.predict("team", ["x"])
+    assert len(refused) == 1
+    assert "another process trains in this folder" in refused[0]
+    assert not (out / ".lock").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(

@@ -79,6 +79,9 @@ def test_the_common_folder_holds_every_file(tmp_path: Path) -> None:
     [
         ({"task": ["a"]}, r"`task` gives 1 names for 2 files", "task"),
         ({"task": ["a", "a"]}, r"`task` names `a` twice", "task"),
+        ({"task": ["a", "../a"]}, r"`task` is '../a'; the name of a task may have only", "task"),
+        ({"task": ["..", "a"]}, r"`task` is '..'; the name of a task may have only", "task"),
+        ({"task": ["a", "/tmp/a"]}, r"`task` is '/tmp/a'; the name", "task"),
         ({"kind": "class"}, r"`kind` is 'class'; it should be one of classes, multi-label", "kind"),
         ({"label": {"three": "team"}}, r"`label` names the task 'three'; the tasks are one, two",
          "label"),
@@ -101,5 +104,5 @@ def test_nothing_and_no_table_are_told(tmp_path: Path) -> None:
         gathered(tmp_path, tmp_path / "absent.csv")
     with pytest.raises(TercetError, match=r"Expected a table, not a int"):
         gathered(tmp_path, 3)
-    with pytest.raises(TercetError, match=r"its name may have only letters"):
+    with pytest.raises(TercetError, match=r"the name of a task may have only letters"):
         gathered(tmp_path, ROWS, task="a b")

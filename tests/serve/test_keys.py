@@ -24,6 +24,24 @@ def test_keys_come_from_a_file_and_from_a_list(tmp_path: Path) -> None:
         assert not keys.admit(wrong)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    file = tmp_path / "keys"
+    file.write_bytes(b"\xef\xbb\xbffirst\r\nsecond\r\n")
+    keys = Keys(file=file, listed=None)
+    assert keys.admit(b"Bearer first")
+    assert keys.admit(b"Bearer second")
+
+
+def test_the_holder_of_a_key_is_one_client_however_it_is_written(serve: Any) -> None:
+    """Else one holder could take the shares of many."""
+    gate = serve(keys=Keys(file=None, listed="right,other")).gate
+    written = (b"Bearer right", b"bearer right", b"BEARER   right", b"Bearer right ")
+    callers = {gate._caller({}, header) for header in written}
+    assert len(callers) == 1
+    assert gate._caller({}, b"Bearer other") not in callers
+
+
 def test_reloading_takes_new_keys_and_drops_old_ones(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("old", "utf-8")

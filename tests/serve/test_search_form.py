@@ -62,6 +62,46 @@ def test_a_wrong_condition_is_named_and_the_server_stays_up(searching: Any, wher
     assert searching.post("/search", {"query": "dull"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "repeat('a', 9) = id",
+        "REPEAT ('a', 9) = id",
+        "`repeat`('a', 9) = id",
+        "repeat/**/('a', 9) = id",
+        "repeat -- x\n('a', 9) = id",
+        "{fn repeat('a', 9)} = id",
+        "\"'\" = repeat('a', 9) or \"'\" = id",
+        "$$'$$ = repeat('a', 9) or $$'$$ = id",
+        "E'\\' = repeat('a', 9) or '' = id",
+        "array_repeat(1, 9)[1] = 1",
+        "lpad('a', 9, 'b') = id",
+        "replace(text, 'l', 'llll') = id",
+        "text || text = id",
+        "length(repeat(text, 9)) > 3",
+    ],
+)
+def test_a_condition_that_could_make_gigabytes_is_refused(searching: Any, where: str) -> None:
+    """With 1,000,000,000 for 9, the first took 6 GB and more than a minute."""
+    refused = searching.post("/search", {"query": "dull", "where": where})
+    assert (refused.status_code, refused.json()["field"]) == (422, "where")
+    assert "`where` may not have" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("year in (2001, 2003) and not (text like '%u%')", set()),
+        ("text = 'repeat (a) -- || $' or year in(2001)", {"b"}),
+        ("lower(text) = 'dull' and `year` > cast('1999' as int)", {"b"}),
+        ("(year > 2002) is true", {"c"}),
+    ],
+)
+def test_usual_conditions_are_answered(searching: Any, where: str, ids: set[str]) -> None:
+    (rows,) = searching.post("/search", {"query": "dull", "where": where}).json()["results"]
+    assert {row["id"] for row in rows} == ids
+
+
 def test_reranking_equals_the_library(searching: Any, index: Index) -> None:
     queries = ["dull", "a film that is fun"]
     body = {"query": queries, "top": 3, "rerank": 2}

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tercet.cli.console import print_message, print_table, progress
-from tercet.cli.options import MODEL_HELP, LayersOption, LongOption, PluginOption
+from tercet.cli.options import (
+    MODEL_HELP,
+    LayersOption,
+    LongOption,
+    PluginOption,
+    check_not_read,
+)
 from tercet.errors import TercetError
 from tercet.evaluation.suites import SUITES
 from tercet.files import write_text
@@ -130,6 +136,8 @@ def evaluate(
     for option, written in files.items():
         if written is not None and not written.parent.is_dir():
             raise TercetError(f"{option} {written}: its folder does not exist.")
+        if file is not None and file.exists():
+            check_not_read(option, written, file)
     # All are loaded first: a wrong name is reported before minutes of measuring.
     sources: Sequence[str | None] = models or [None]
     loaded = [load(source, layers=layers, long=long) for source in sources]

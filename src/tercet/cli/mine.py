@@ -21,6 +21,7 @@ from tercet.cli.options import (
     LongOption,
     ModelOption,
     PluginOption,
+    check_not_read,
     print_long,
 )
 from tercet.errors import TercetError
@@ -75,6 +76,7 @@ def mine(
     from tercet.search.mine import mine as find
 
     texts = TextFile.open(file, column, id_column)
+    check_not_read("--out", out, texts.path)
     loaded = load(model, layers=layers, long=long)
     with _work(out) as folder:
         mined = find(

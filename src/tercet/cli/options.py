@@ -85,3 +85,12 @@ def print_long(model: Model) -> None:
     for sentence in model.describe_long():
         hint = " --long windows reads them whole." if model.info.long == "truncate" else ""
         print_message(sentence + hint)
+
+
+def check_not_read(option: str, written: Path | None, read: Path) -> None:
+    """Raise if a file that is written would replace the one that is read, whose rows it lacks."""
+    if written is not None and written.exists() and written.samefile(read):
+        raise TercetError(
+            f"{option} {written}: is the file that is read, and its rows would be lost; name "
+            "another file."
+        )

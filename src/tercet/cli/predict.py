@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from tercet.cli.console import MESSAGES, print_message, print_table, progress
-from tercet.cli.options import LayersOption, LongOption, ModelOption, PluginOption, print_long
+from tercet.cli.options import (
+    LayersOption,
+    LongOption,
+    ModelOption,
+    PluginOption,
+    check_not_read,
+    print_long,
+)
 from tercet.data.files import find_file
 from tercet.errors import TercetError
 
@@ -95,6 +102,8 @@ def predict(
     from tercet.evaluation.labelled import own_texts
 
     path = find_file(str(file))
+    if wrong_only:
+        check_not_read("--out", out, path)
     columns = column or own_texts(predictor.spec, path)
     rows = TextRows.open(path, columns, label, width=predictor.width)
     predictor.read_labels(rows)

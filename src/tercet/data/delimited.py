@@ -130,7 +130,7 @@ def _is_quoted(sample: Sequence[str], delimiter: str, path: Path) -> bool:
 
 
 def _has_header(rows: Sequence[Cells]) -> bool:
-    """Whether the first row names columns: above classes that all come again, by known names, by
+    """Whether the first row names columns: by known names, above classes that all come again, by
     words above numbers, or by words that are unlike those below."""
     body = rows[1:]
     columns = [
@@ -139,14 +139,15 @@ def _has_header(rows: Sequence[Cells]) -> bool:
         if (name := cell.strip())
     ]
     names = [name for name, _ in columns]
+    are_short = all(len(name) <= NAME_LENGTH for name in names)
+    if are_short and any(name.lower() in NAMES for name in names):
+        return True
     if len(set(names)) < len(names):
         return False
     if any(_is_above_classes(name, values) for name, values in columns):
         return True
-    if any(len(name) > NAME_LENGTH for name in names):
+    if not are_short:
         return False
-    if any(name.lower() in NAMES for name in names):
-        return True
     above_numbers = bool(body) and any(
         not _is_number(name) and all(map(_is_number, values)) for name, values in columns
     )

@@ -8,6 +8,7 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -40,6 +41,9 @@ _OTHERS = {
     ".ods": "save it from the spreadsheet as CSV in UTF-8",
 }
 """What to do with files of other kinds that people have."""
+MOST_LINE = 2**28
+"""Bytes of a line, and of a compressed Parquet file when it is decompressed: a small file may claim
+to hold any number of them."""
 _BROKEN = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
@@ -137,7 +141,9 @@ def read_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file with their endings; a byte order mark is dropped."""
     empty = True
     with open_bytes(path) as file:
-        for number, raw in enumerate(file, 1):
+        for number, raw in enumerate(iter(partial(file.readline, MOST_LINE + 1), b""), 1):
+            if len(raw) > MOST_LINE:
+                raise TercetError(f"{path} line {number}: is longer than {MOST_LINE:,} bytes.")
             if number == 1:
                 _refuse_binary(raw, path)
                 raw = raw.removeprefix(b"\xef\xbb\xbf")

@@ -26,7 +26,7 @@ from tercet.data.profiles import (
 )
 from tercet.data.readers import column_names, read_rows
 from tercet.errors import ArgumentError, TercetError, shorten
-from tercet.specs import Column
+from tercet.specs import Column, is_computable
 
 SHOWN_CLASSES = 8
 FEW_ROWS = 3
@@ -133,6 +133,9 @@ def look_at(
         target = likely_label(path, profiles, chosen, doubts)
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
+    if "" in (*chosen, target):
+        place = names.index("") + 1
+        raise TercetError(f"{path}: column {place} has no name; give it one in the first line.")
     doubts += splits_of(profiles)
     look = _understood(path, read, [*chosen, target], reading, kind, doubts)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
@@ -268,7 +271,13 @@ def _range(path: Path, label: Profile, counts: Counter[str]) -> tuple[float, flo
     grades = [number for number in numbers if number is not None and isfinite(number)]
     if not grades or min(grades) == max(grades):
         raise TercetError(f"{path}: column `{label.name}` has no two different grades.")
-    return min(grades), max(grades)
+    low, high = min(grades), max(grades)
+    if not is_computable(low, high):
+        raise TercetError(
+            f"{path}: column `{label.name}` has grades from {low:g} to {high:g}, which single "
+            "precision does not tell apart; write them on another scale."
+        )
+    return low, high
 
 
 def _column(name: str) -> Column:

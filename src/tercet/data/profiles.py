@@ -22,7 +22,7 @@ LOOKED_AT = 100_000
 SAMPLE = 2000
 MOST_CLASSES = 1000
 SEPARATORS = (";", "|", ",")
-_FACT = re.compile(r"(?=.*\d)[\d\s:./+-]{6,}([TZ][\d:.+Z-]*|[AP]M)?|\S+@\S+|\w+://\S+", re.I)
+_FACT = re.compile(r"(?=.*\d)[\d\s:./+-]{6,}([TZ][\d:.+Z-]*|[AP]M)?|[^\s@]+@\S+|\w+://\S+", re.I)
 """Dates, times, telephone numbers, mail addresses and links: neither texts nor labels."""
 _OBJECT = re.compile(r"\[?\s*\{\s*[\"}]")
 _CLASS_ID = re.compile(r"(label|class|category|intent|topic|team|tag|type|department)[_ ]id")

@@ -11,11 +11,11 @@ from datetime import date, time
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from tercet.data.columns import find_column, find_columns, is_name
 from tercet.data.delimited import OPEN, Reading, has_content, open_delimited
-from tercet.data.files import COMPRESSED, kind_of, open_bytes, read_lines
+from tercet.data.files import COMPRESSED, MOST_LINE, kind_of, open_bytes, read_lines
 from tercet.errors import TercetError, nearest
 from tercet.files import parse_json
 from tercet.specs import Column
@@ -183,7 +183,7 @@ def _parquet_rows(
         chosen = [names[find_column(column, names, path=path)] for column in columns]
         number = 0
         for batch in parquet_batches(parquet, list(dict.fromkeys(chosen))):
-            values = [batch.column(name).to_pylist() for name in chosen]
+            values = [values_of(batch.column(name), name, path) for name in chosen]
             for cells in zip(*values, strict=True):
                 number += 1
                 place = f"{path} row {number}"
@@ -192,6 +192,23 @@ def _parquet_rows(
                     for as_text, cell, name in zip(read, cells, chosen, strict=True)
                 ]
                 yield FileRow(number, tuple(texts))
+
+
+def values_of(column: Any, name: str, path: Path) -> list[Any]:
+    """The values of a column; times that Python has no value for are texts."""
+    import pyarrow as pa
+
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        try:
+            values = column.cast(pa.string()).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise TercetError(
+                f"{path}: column `{name}` holds {column.type}, whose values cannot be read: "
+                f"{error}."
+            ) from error
+    return values
 
 
 @contextmanager
@@ -204,10 +221,21 @@ def open_parquet(path: Path) -> Iterator[Any]:
         try:
             # Parquet is read from its end, and a decompressed stream cannot seek.
             plain = path.suffix not in COMPRESSED
-            source = pa.PythonFile(file) if plain else pa.BufferReader(file.read())
+            source = pa.PythonFile(file) if plain else pa.BufferReader(_whole(file, path))
             yield pa.parquet.ParquetFile(source, page_checksum_verification=True)
         except pa.ArrowInvalid as error:
             raise TercetError(f"{path}: not a whole Parquet file ({error}).") from error
+
+
+def _whole(file: BinaryIO, path: Path) -> bytes:
+    """All bytes of a file that was compressed."""
+    content = file.read(MOST_LINE + 1)
+    if len(content) > MOST_LINE:
+        raise TercetError(
+            f"{path}: has more than {MOST_LINE:,} bytes when it is decompressed; decompress it "
+            "first (Parquet compresses its columns itself)."
+        )
+    return content
 
 
 def parquet_batches(

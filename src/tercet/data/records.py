@@ -14,7 +14,13 @@ from tercet.data.columns import repeated_name
 from tercet.data.delimited import Reading, has_content, open_delimited
 from tercet.data.files import kind_of, read_lines, unit_of
 from tercet.data.kinds import ARROW, as_kind, as_string, kind_of_value, wider
-from tercet.data.readers import TEXT_COLUMN, json_objects, open_parquet, parquet_batches
+from tercet.data.readers import (
+    TEXT_COLUMN,
+    json_objects,
+    open_parquet,
+    parquet_batches,
+    values_of,
+)
 from tercet.data.stream import rebatched
 from tercet.errors import TercetError
 
@@ -100,7 +106,12 @@ class Records:
                 yield [dict(zip(names, values, strict=True)) for values in block]
             return
         for batch in self.batches(size, as_text=False):
-            yield batch.to_pylist()
+            names = batch.schema.names
+            columns = [
+                values_of(column, name, self.path)
+                for column, name in zip(batch.columns, names, strict=True)
+            ]
+            yield [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _blocks(self, size: int) -> Iterator[list[Values]]:
         rows = _rows(self.path, self._reading)

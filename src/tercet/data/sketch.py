@@ -66,6 +66,12 @@ class HashSet:
         lows = (keys & np.uint64(2**_LOW - 1)).astype(np.uint16)
         return cls(counts.astype(np.uint16), lows), places
 
+    def check(self) -> None:
+        """Raise a ValueError unless the arrays fit together: what they claim is made in memory."""
+        buckets, members = len(self.counts), int(self.counts.sum(dtype=np.int64))
+        if not buckets or buckets & (buckets - 1) or members != len(self.lows):
+            raise ValueError(f"{buckets} buckets for {members} of {len(self.lows)} hashes")
+
     def __len__(self) -> int:
         return len(self.lows)
 
@@ -154,12 +160,19 @@ class Sketch:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.uint16]]) -> Sketch:
         """Raises KeyError or ValueError where arrays are missing or do not fit together."""
+        if not arrays or len(arrays) % 5:
+            raise ValueError(f"{len(arrays)} arrays, where each run has five")
+        for name, each in arrays.items():
+            if each.dtype != np.uint16 or each.ndim != 1:
+                raise ValueError(f"`{name}` is {each.dtype} of shape {list(each.shape)}")
         parts = []
         for number in range(len(arrays) // 5):
             rows, texts = (
                 HashSet(arrays[f"{number}.{name}.counts"], arrays[f"{number}.{name}.lows"])
                 for name in ("rows", "texts")
             )
+            rows.check()
+            texts.check()
             groups = arrays[f"{number}.groups"]
             if len(groups) != len(texts):
                 raise ValueError(f"{len(groups)} groups of {len(texts)} texts")

@@ -187,7 +187,7 @@ def _scan_parquet(
 ) -> tuple[list[pa.DataType], array[int] | None, int]:
     with open_parquet(path) as parquet:
         schema = parquet.schema_arrow
-        types = [schema.field(place.source).type for place in places]
+        types = [_without_views(schema.field(place.source).type) for place in places]
         rows = parquet.metadata.num_rows
         if places[0].name != ID:
             return types, None, rows
@@ -199,6 +199,13 @@ def _scan_parquet(
                 raise TercetError(f"{path} row {row}: no id in column `{places[0].source}`.")
             ids.extend(map(hash, values))
     return types, ids, rows
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Lance and Arrow can take no rows of views."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _check_unique(path: Path, places: Sequence[Place], reading: Reading, ids: array[int]) -> None:
@@ -293,7 +300,7 @@ def _parquet_batches(file: TextFile, size: int, start: int) -> Iterator[pa.Recor
                     column = _texts(column, file.path, sources[field.name])
                 if field.name == TEXT:
                     column = pc.fill_null(pc.utf8_trim_whitespace(column), "")
-                arrays.append(column)
+                arrays.append(column if column.type == field.type else column.cast(field.type))
             number += len(batch)
             yield pa.RecordBatch.from_arrays(arrays, schema=file.columns)
 

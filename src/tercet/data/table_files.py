@@ -49,7 +49,14 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
                 for batch in batches:
                     writer.write_batch(batch.cast(schema))
             return 0
-        return _write_delimited(writing, schema, batches, "\t" if path.suffix == ".tsv" else ",")
+        try:
+            return _write_delimited(
+                writing, schema, batches, "\t" if path.suffix == ".tsv" else ","
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise TercetError(
+                f"{path}: cannot hold these columns as text ({error}); write Parquet instead."
+            ) from error
 
 
 def write_objects(path: Path, objects: Iterable[dict[str, Any]]) -> None:

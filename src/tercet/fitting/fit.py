@@ -6,8 +6,8 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from inspect import signature
 from numbers import Real
 from pathlib import Path
@@ -37,6 +37,7 @@ from tercet.specs import Long
 from tercet.specs.stages import Precision
 from tercet.training.distributed import World
 from tercet.training.listener import Listener, listener_of
+from tercet.training.run_folder import holds_files, only_one
 
 FOLDED_ROWS = 2000
 """Rows of all tasks up to which candidates are judged by cross-validation."""
@@ -115,14 +116,13 @@ def fit(
             listener=listener_of(listener, progress=progress),
             budget=budget,
         )
-        _make_folder(work.folder)
-        for source in inputs.sources:
-            is_table = source.name in inputs.tables
-            shown = f"Table `{source.name}`" if is_table else _shown(source, inputs.sources)
-            for sentence in source.look.sentences(name=shown):
-                work.listener.say(sentence)
-        body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
-        try:
+        with _own_folder(work.folder):
+            for source in inputs.sources:
+                is_table = source.name in inputs.tables
+                shown = f"Table `{source.name}`" if is_table else _shown(source, inputs.sources)
+                for sentence in source.look.sentences(name=shown):
+                    work.listener.say(sentence)
+            body = str(onto if onto is not None else encoder if encoder is not None else SHIPPED)
             settings = _settings(inputs, work, body, is_onto=onto is not None, long=long, seed=seed)
             repeated = list(repeated_rows(work, settings))
             for sentence in repeated:
@@ -130,10 +130,6 @@ def fit(
             fitted = (fit_by_folds if settings.judge == "folds" else fit_by_dev)(work, settings)
             data = inputs.keep(work.folder / DATA)
             return _finished(work, settings, fitted, data, repeated=repeated)
-        except BaseException:
-            # Half a run is of no use, and would be in the way of the next call.
-            shutil.rmtree(work.folder, ignore_errors=True)
-            raise
 
 
 def _check_names(tables: Mapping[str, Any]) -> None:
@@ -160,10 +156,29 @@ def _shown(source: Source, sources: Sequence[Source]) -> str:
     return f"{source.path.parent.name}/{source.path.name} (task {source.name})"
 
 
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[None]:
+    """The run folder, for this call alone, and removed if it fails: half a run is of no use, and
+    would be in the way of the next call."""
+    _make_folder(folder)
+    with only_one(folder):
+        # Another process may have filled it before the lock was taken.
+        _refuse_files(folder)
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _refuse_files(folder: Path) -> None:
+    if holds_files(folder):
+        raise ArgumentError(f"{folder}: already holds files; use another `out`.", "out")
+
+
 def _make_folder(folder: Path) -> None:
     """Make the run folder now, so that nothing is trained for one that cannot be written."""
-    if folder.is_dir() and any(folder.iterdir()):
-        raise ArgumentError(f"{folder}: already holds files; use another `out`.", "out")
+    _refuse_files(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -19,6 +19,8 @@ from tercet.specs import Column
 T = TypeVar("T")
 UNNAMED = "task"
 """The name of a table in memory that has none."""
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""The names of tasks in recipes; paths are made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,12 @@ def _named(
     sources: Sequence[object], named: Mapping[str, object], task: str | Sequence[str] | None
 ) -> dict[str, object]:
     names = [task] if isinstance(task, str) else list(task or ())
+    for name in (*names, *named):
+        if not _NAME.fullmatch(name):
+            raise ArgumentError(
+                f"`task` is {name!r}; the name of a task may have only letters, digits, _ and -.",
+                "task",
+            )
     if names and len(names) != len(sources):
         raise ArgumentError(
             f"`task` gives {len(names)} names for {len(sources)} files: give one for each.", "task"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import time
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tercet.serve.keys import Keys
+from tercet.serve.keys import Keys, digest_of
 from tercet.serve.logs import log, log_failure
 from tercet.serve.metrics import Metrics
 from tercet.serve.refusal import RefusalError, shown
@@ -104,7 +103,7 @@ class Gate:
     def _caller(self, scope: Scope, header: bytes | None) -> str:
         """Who shares the server with others: the holder of a key, or else an address."""
         if self._keys.closed and header is not None:
-            return hashlib.sha256(header).hexdigest()
+            return digest_of(header).hex()
         address = scope.get("client")
         return str(address[0]) if address else ""
 

@@ -43,14 +43,19 @@ class Keys:
             return True
         if header is None or header[: len(SCHEME)].lower() != SCHEME:
             return False
-        digest = _digest(header[len(SCHEME) :].strip())
+        digest = digest_of(header)
         # All are compared, so that the time does not depend on which one is nearly right.
         return sum(hmac.compare_digest(digest, known) for known in self._digests) > 0
 
 
+def digest_of(header: bytes) -> bytes:
+    """What a key is known by, however the header writes its scheme and blanks."""
+    return _digest(header[len(SCHEME) :].strip())
+
+
 def _lines(file: Path) -> list[str]:
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8-sig").splitlines()
     except FileNotFoundError as error:
         raise ArgumentError(f"{file}: does not exist; `keys` is a file of keys.", "keys") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -17,6 +17,7 @@ from tercet.specs.base import (
     Positive,
     Share,
     Spec,
+    is_computable,
 )
 from tercet.specs.data import (
     ChangeRule,

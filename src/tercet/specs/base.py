@@ -27,6 +27,12 @@ def _rises(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
+def is_computable(low: float, high: float) -> bool:
+    """Whether grades in this range differ in single precision, which training computes in."""
+    largest = max(abs(low), abs(high))
+    return 1e-30 < largest < 1e30 and high - low > 1e-5 * largest
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str | int) else value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tercet.specs.base import Mode
+from tercet.specs.base import Mode, is_computable
 from tercet.specs.heads import HEADS
 from tercet.specs.modes import ModeSpec
 from tercet.specs.objectives import PredictiveSpec
@@ -23,6 +23,11 @@ def check_task(task: TaskSpec) -> None:
         raise ValueError("has `labels` (classes) or `range` (grades), not both")
     if task.labels is not None and len(set(task.labels)) < len(task.labels):
         raise ValueError("`labels` names a class twice")
+    if task.range is not None and not is_computable(*task.range):
+        raise ValueError(
+            f"`range` is {list(task.range)}, in which single precision tells no grades apart; "
+            "write them on another scale"
+        )
     if task.multi_label and task.labels is None:
         raise ValueError("`multi_label` needs `labels`, the names of the labels")
     if task.prior is not None and (task.labels is None or len(task.labels) != 2):

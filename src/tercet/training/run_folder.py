@@ -20,6 +20,34 @@ _RECIPE, _METRICS, _SUMMARY = "recipe.toml", "metrics.jsonl", "summary.json"
 _INPUTS, _LOCK = "inputs.json", ".lock"
 
 
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Keep other processes and threads out of a run folder; one that came first is an error.
+
+    A thread may enter again what it has entered. The lock ends with the process, however that ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.resolve() / _LOCK, timeout=0, is_singleton=True)
+    with suppress(NotImplementedError, OSError):  # not every disk has locks
+        try:
+            lock.acquire()
+        except Timeout:
+            raise ArgumentError(
+                f"{folder}: another process trains in this folder; wait for it, or use another "
+                "`out`.",
+                "out",
+            ) from None
+    try:
+        yield
+    finally:
+        release(lock)
+
+
+def holds_files(folder: Path) -> bool:
+    """Whether a folder holds more than locks and what a writer has not finished."""
+    return folder.is_dir() and not all(map(_is_passing, folder.iterdir()))
+
+
 class RunFolder:
     """The folder that a run writes to, from its main process only."""
 
@@ -35,7 +63,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ArgumentError(f"{self.path}: is a file; `out` needs a folder.", "out")
         stored = self.path / _RECIPE
-        holds = self.path.is_dir() and not all(map(_is_passing, self.path.iterdir()))
+        holds = holds_files(self.path)
         if resume and holds and not stored.is_file():
             raise ArgumentError(
                 f"{self.path}: holds files, but no run to resume; use another `out`.",
@@ -63,27 +91,11 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *, resume: bool) -> Iterator[None]:
-        """Keep other processes out of the folder; one that came first is an error.
-
-        The lock ends with the process, however that ends.
-        """
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / _LOCK, timeout=0)
-        with suppress(NotImplementedError, OSError):  # not every disk has locks
-            try:
-                lock.acquire()
-            except Timeout:
-                raise ArgumentError(
-                    f"{self.path}: another process trains in this folder; wait for it, or use "
-                    "another `out`.",
-                    "out",
-                ) from None
-        try:
+        """Keep other processes out of the folder; one that came first is an error."""
+        with only_one(self.path):
             # A process that was faster may have come and gone since the first check.
             self.check(resume=resume)
             yield
-        finally:
-            release(lock)
 
     def open(self, digests: Mapping[str, str], *, changed_data: bool) -> None:
         """Put the recipe and the digests of its data into the folder.

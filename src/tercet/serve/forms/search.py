@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.errors import ArgumentError
+from tercet.search.conditions import check_condition
 from tercet.search.rerank import CANNOT_RERANK, pair_scores, ranking_task, reranked
 from tercet.serve.exchange import body_of, input_options, read, responses, service_of, to_answer
 from tercet.serve.fields import Body, TextOrTexts, Truncate, Whole
@@ -39,7 +40,11 @@ class SearchBody(Body):
     top: Annotated[int, Field(ge=1, le=1000, description="Rows per query."), Whole] = 10
     where: Annotated[
         str | None,
-        Field(max_length=4096, description="A condition on columns, in SQL: `price > 3`."),
+        Field(
+            max_length=4096,
+            description="A condition on columns, in SQL: `price > 3`. Functions that make long "
+            "values, such as `repeat`, are refused.",
+        ),
     ] = None
     rerank: Annotated[
         int,
@@ -81,6 +86,11 @@ async def search(request: Request) -> Response:
     if index is None:
         raise RefusalError(404, "This server has no index.")
     queries = [body.query] if isinstance(body.query, str) else body.query
+    if body.where is not None:
+        try:
+            check_condition(body.where)
+        except ArgumentError as error:
+            raise RefusalError(422, str(error), field="where") from error
     task = ranking_task(service.model, mode="cross")
     if body.rerank and task is None:
         raise RefusalError(422, CANNOT_RERANK, field="rerank")
