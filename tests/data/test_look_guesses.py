@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tercet.data.look import look_at
+from tercet.data.tables import to_arrow
 from tercet.errors import TercetError
 
 TEXTS = ["The invoice is wrong", "Where is my parcel", "I cannot log in", "It broke today"]
@@ -299,6 +300,38 @@ def test_decimal_commas_of_many_digits_are_grades(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n};{codes[n % 4]}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text;note", *rows]))
     assert (look.kind, look.names) == ("multi-label", ["1203", "1507", "2210"])
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_numbers_have_the_names_that_datasets_gives_them(tmp_path: Path, *, listed: bool) -> None:
+    names = ["world", "sports", "business", "science"]
+    feature: dict[str, object] = {"names": names, "_type": "ClassLabel"}
+    feature = {"feature": feature, "_type": "List"} if listed else feature
+    features = {"text": {"dtype": "string", "_type": "Value"}, "label": feature}
+    numbers = [n % 3 for n in range(12)]  # none of the last class
+    table = pa.table(
+        {
+            "text": [f"{TEXTS[n % 4]} {n}" for n in range(12)],
+            "label": [[number] for number in numbers] if listed else numbers,
+        }
+    ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(to_arrow(table), tmp_path / "t.parquet")
+    look = look_at(tmp_path / "t.parquet")
+    assert (look.kind, look.names) == ("multi-label" if listed else "classes", names)
+    assert look.counts == {"world": 4, "sports": 4, "business": 4, "science": 0}
+    assert look.doubts == ()
+    if not listed:
+        assert look_at(tmp_path / "t.parquet", kind="grades").range == (0.0, 2.0)
+    unknown = table.set_column(1, "label", pa.array([n - 1 for n in numbers]))
+    pq.write_table(unknown, tmp_path / "u.parquet")
+    assert look_at(tmp_path / "u.parquet").names == ["-1", "0", "1"]
+
+
+def test_objects_are_not_read_as_texts(tmp_path: Path) -> None:
+    rows = [json.dumps({"data": {"text": TEXTS[n % 4]}, "label": "ab"[n % 2]}) for n in range(20)]
+    message = "no column looks like a text; its columns are `data`, `label` (`data` holds objects"
+    with pytest.raises(TercetError, match=re.escape(message)):
+        look_at(write(tmp_path / "t.jsonl", rows))
 
 
 def test_one_number_in_several_spellings_is_one_label(tmp_path: Path) -> None:

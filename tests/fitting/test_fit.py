@@ -383,6 +383,21 @@ def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:
     assert "accuracy" in repr(evaluated)
 
 
+def test_classes_of_a_dataset_keep_their_names_and_numbers(fit: Fit) -> None:
+    datasets = pytest.importorskip("datasets")
+    names = ["weather", "film desk", "music", "unused"]
+    dataset = datasets.Dataset.from_list(team_rows())
+    dataset = dataset.cast_column("team", datasets.ClassLabel(names=names))
+    result = fit(team=dataset, minutes=SHORT)
+    assert result.model.tasks["team"].labels == names
+    (prediction,) = result.model.predict("team", [dataset[0]["text"]])
+    assert prediction.name == "film desk"
+    # Measured on the numbers of the dataset, which stay those of its classes.
+    measured = tercet.evaluate(result.model, {"team": dataset}).to_json()
+    answers = measured["suites"]["tasks"]["tasks"]["team"]["modes"]["single"]
+    assert answers["labels"] == list(dataset["team"])
+
+
 def test_rows_to_measure_on_that_train_too_are_warned_about(fit: Fit) -> None:
     train, dev = team_rows(), team_rows(30, seed=2)
     dev[:6] = [{**row, "text": row["text"].upper() + "!"} for row in train[:6]]

@@ -165,6 +165,6 @@ def _decode(raw: bytes, path: Path, number: int) -> str:
     except UnicodeDecodeError as error:
         raise TercetError(
             f"{path} line {number}: byte 0x{raw[error.start]:02x} at place {error.start + 1} is "
-            "not UTF-8; save it from the spreadsheet as CSV in UTF-8, or convert it, one from Windows "
-            "for example with `iconv -f windows-1252 -t utf-8 OLD > NEW`."
+            "not UTF-8; save it from the spreadsheet as CSV in UTF-8, or convert it, one from "
+            "Windows for example with `iconv -f windows-1252 -t utf-8 OLD > NEW`."
         ) from error

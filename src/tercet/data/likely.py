@@ -105,11 +105,6 @@ def _no_label(path: Path, profiles: dict[str, Profile], texts: Sequence[str]) ->
                 f"column `{column.name}` has another value in each of its {column.filled:,} rows; "
                 "labels recur. Name another column with `label`."
             )
-    objects = [f"`{each.name}`" for each in profiles.values() if each.objects]
-    nested = ""
-    if objects:
-        hold = "holds objects" if len(objects) == 1 else "hold objects"
-        nested = f" ({', '.join(objects)} {hold}: write what is in them as columns)"
     listed = ", ".join(f"`{name}`" for name in profiles)
     if kind_of(path) == "text":
         return (
@@ -117,9 +112,18 @@ def _no_label(path: Path, profiles: dict[str, Profile], texts: Sequence[str]) ->
             "Parquet: rename it if it is one."
         )
     return (
-        f"no column looks like a label, with values that recur; its columns are {listed}{nested}; "
-        "name one with `label`."
+        f"no column looks like a label, with values that recur; its columns are {listed}"
+        f"{_nested(profiles)}; name one with `label`."
     )
+
+
+def _nested(profiles: dict[str, Profile]) -> str:
+    """What to do about columns of objects, if there are any."""
+    objects = [f"`{each.name}`" for each in profiles.values() if each.objects]
+    if not objects:
+        return ""
+    hold = "holds objects" if len(objects) == 1 else "hold objects"
+    return f" ({', '.join(objects)} {hold}: write what is in them as columns)"
 
 
 def likely_texts(
@@ -133,13 +137,13 @@ def likely_texts(
             return [lower[name] for name in names]
     texts = [each for each in others if each.is_text]
     if not texts:
-        texts = sorted((each for each in others if each.filled), key=lambda each: -each.characters)[
-            :1
-        ]
+        plain = [each for each in others if each.filled and not each.objects]
+        texts = sorted(plain, key=lambda each: -each.characters)[:1]
     if not texts:
         listed = ", ".join(f"`{name}`" for name in profiles)
         raise ArgumentError(
-            f"{path}: no column looks like a text; its columns are {listed}; name one with `text`.",
+            f"{path}: no column looks like a text; its columns are {listed}{_nested(profiles)}; "
+            "name one with `text`.",
             "text",
         )
     if len(texts) == 1:

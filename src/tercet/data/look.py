@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
+from tercet.data.declared import declared_classes, spelled_out
 from tercet.data.delimited import OPEN, Reading
 from tercet.data.doubts import missing_of, mostly_numbers, spellings_of, splits_of
 from tercet.data.files import find_file
@@ -133,7 +134,13 @@ def look_at(
         chosen = likely_texts(path, profiles, target, doubts)
     doubts += splits_of(profiles)
     texts = [profiles[name] for name in chosen]
-    look = _understood(path, texts, profiles[target], kind, doubts)
+    column = profiles[target]
+    classes = None if kind == "grades" else declared_classes(path, target)
+    spelled = None if classes is None else spelled_out(column, classes)
+    if spelled is None:
+        look = _understood(path, texts, column, kind, doubts)
+    else:
+        look = _understood(path, texts, spelled, kind, doubts, classes=classes)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
 
 
@@ -143,9 +150,12 @@ def _understood(
     label: Profile,
     kind: LabelKind | None,
     doubts: list[str],
+    *,
+    classes: list[str] | None = None,
 ) -> Look:
+    """classes: their names in the order of their numbers, if the file declares them"""
     lists = are_lists(label)
-    separator = None if lists else separator_of(label)
+    separator = None if lists or classes is not None else separator_of(label)
     is_guessed = kind is None
     if kind is None:
         kind = likely_kind(label, several=lists or separator is not None, doubts=doubts)
@@ -170,6 +180,8 @@ def _understood(
             'learn them: say `label="COLUMN"` if another column is the label.'
         )
     names = [] if kind == "grades" else _names(path, label, spelling)
+    if classes is not None and names:
+        names = classes
     doubts += spellings_of(label.name, names)
     numbers = [*mostly_numbers(label)] if is_guessed and kind == "classes" else []
     doubts += numbers or missing_of(label.name, {name: counts[name] for name in names})
@@ -180,7 +192,7 @@ def _understood(
         label=_column(label.name),
         kind=kind,
         names=names,
-        counts={} if kind == "grades" else dict(counts),
+        counts={name: counts[name] for name in names},
         range=_range(path, label, counts) if kind == "grades" else None,
         separator=separator if kind == "multi-label" else None,
         rows=len(rows),
