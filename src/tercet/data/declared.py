@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tercet.data.files import kind_of
-from tercet.data.labels import parse_number, split_labels
-from tercet.data.profiles import Profile, are_lists
+from tercet.data.labels import parse_number
 from tercet.data.readers import open_parquet
 from tercet.files import parse_json
 
@@ -42,19 +38,3 @@ def _names_in(feature: Any) -> list[str]:
     if feature.get("_type") == "ClassLabel":
         return [str(name) for name in feature.get("names") or ()]
     return _names_in(feature.get("feature"))
-
-
-def spelled_out(label: Profile, names: Sequence[str]) -> Profile | None:
-    """A column with the names of its classes instead of their numbers; None if other values are in
-    it too."""
-    numbers = {str(number): name for number, name in enumerate(names)}
-    is_listed = are_lists(label)
-    values: list[str | None] = []
-    for cell in label.values:
-        parts = [] if cell is None else split_labels(cell, None) if is_listed else [cell]
-        if any(part not in numbers for part in parts):
-            return None
-        named = [numbers[part] for part in parts]
-        whole = json.dumps(named, ensure_ascii=False) if is_listed else "".join(named)
-        values.append(None if cell is None else whole)
-    return replace(label, values=values, numeric=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
-from tercet.data.declared import declared_classes, spelled_out
+from tercet.data.declared import declared_classes
 from tercet.data.delimited import OPEN, Reading
 from tercet.data.doubts import missing_of, mostly_numbers, spellings_of, splits_of
 from tercet.data.files import find_file
@@ -130,18 +130,25 @@ def look_at(
     doubts: list[str] = []
     if target is None:
         target = likely_label(path, profiles, chosen, doubts)
+    classes = None if kind == "grades" else declared_classes(path, target)
+    if classes is not None and kind is None:
+        kind = "multi-label" if are_lists(profiles[target]) else "classes"
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
     doubts += splits_of(profiles)
     texts = [profiles[name] for name in chosen]
-    column = profiles[target]
-    classes = None if kind == "grades" else declared_classes(path, target)
-    spelled = None if classes is None else spelled_out(column, classes)
-    if spelled is None:
-        look = _understood(path, texts, column, kind, doubts)
-    else:
-        look = _understood(path, texts, spelled, kind, doubts, classes=classes)
+    look = _understood(path, texts, profiles[target], kind, doubts)
+    look = look if classes is None else _with_names(look, classes)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
+
+
+def _with_names(look: Look, classes: Sequence[str]) -> Look:
+    """The names of classes instead of their numbers, unless there are other values too."""
+    numbers = {str(number): name for number, name in enumerate(classes)}
+    if not numbers.keys() >= look.counts.keys():
+        return look
+    counts = {name: look.counts.get(number, 0) for number, name in numbers.items()}
+    return replace(look, names=list(classes), counts=counts)
 
 
 def _understood(
@@ -150,12 +157,9 @@ def _understood(
     label: Profile,
     kind: LabelKind | None,
     doubts: list[str],
-    *,
-    classes: list[str] | None = None,
 ) -> Look:
-    """classes: their names in the order of their numbers, if the file declares them"""
     lists = are_lists(label)
-    separator = None if lists or classes is not None else separator_of(label)
+    separator = None if lists else separator_of(label)
     is_guessed = kind is None
     if kind is None:
         kind = likely_kind(label, several=lists or separator is not None, doubts=doubts)
@@ -180,8 +184,6 @@ def _understood(
             'learn them: say `label="COLUMN"` if another column is the label.'
         )
     names = [] if kind == "grades" else _names(path, label, spelling)
-    if classes is not None and names:
-        names = classes
     doubts += spellings_of(label.name, names)
     numbers = [*mostly_numbers(label)] if is_guessed and kind == "classes" else []
     doubts += numbers or missing_of(label.name, {name: counts[name] for name in names})
@@ -192,7 +194,7 @@ def _understood(
         label=_column(label.name),
         kind=kind,
         names=names,
-        counts={name: counts[name] for name in names},
+        counts={} if kind == "grades" else dict(counts),
         range=_range(path, label, counts) if kind == "grades" else None,
         separator=separator if kind == "multi-label" else None,
         rows=len(rows),
