@@ -150,6 +150,20 @@ def test_a_name_that_ends_like_a_label_is_the_label(tmp_path: Path) -> None:
         )
 
 
+def test_of_unknown_columns_the_one_that_texts_tell_of_is_the_label(tmp_path: Path) -> None:
+    texts = ["der Drucker zieht kein Papier ein", "mein Monitor bleibt leider dunkel",
+             "ich habe mein Kennwort vergessen"]  # fmt: skip
+    desks = ["Drucker", "Bildschirm", "Konto"]
+    rows = [f"{'xy'[n // 3 % 2]},{texts[n % 3]} {n},{desks[n % 3]}" for n in range(60)]
+    look = look_at(write(tmp_path / "t.csv", ["Bearbeiter,Beschreibung,Stelle", *rows]))
+    assert (look.texts, look.label) == (("Beschreibung",), "Stelle")
+    (doubt,) = look.doubts
+    assert doubt.startswith("the label is `Stelle`, but it could be `Bearbeiter`")
+    # With few rows per value, chance would tell as much.
+    look = look_at(write(tmp_path / "t.csv", ["Bearbeiter,Beschreibung,Stelle", *rows[:24]]))
+    assert look.label == "Bearbeiter"
+
+
 def test_measured_quantities_are_the_least_likely_labels(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n},{n % 2 + 0.5},{'abc'[n % 3]}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text,hours,desk", *rows]))
