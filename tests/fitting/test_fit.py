@@ -590,6 +590,17 @@ def test_a_share_judges_where_folds_take_too_long(
     assert result.scores["team"].rows == 14
 
 
+def test_a_handful_of_rows_does_not_judge_where_folds_take_too_long(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "epochs", lambda self, *_, trainings: 10.0 - trainings)
+    result = fit(team=team_rows(30))
+    assert (result.scores["team"].rows, result.recipe.tasks["team"].data.dev) == (30, [])
+    assert [stage.solve for stage in result.recipe.stages] == [True]
+    assert result.shortage is not None
+    assert "the encoder was not tuned" in result.shortage
+
+
 @pytest.mark.parametrize(("epochs", "is_short"), [(9.9, False), (9.0, True)])
 def test_a_hundredth_of_the_epochs_is_not_missed(
     fit: Fit, monkeypatch: pytest.MonkeyPatch, epochs: float, is_short: bool
