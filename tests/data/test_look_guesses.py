@@ -241,6 +241,20 @@ def test_classes_that_differ_only_in_case_or_spaces_are_named(tmp_path: Path) ->
     )
 
 
+def test_texts_that_hold_the_names_of_their_classes_are_noticed(tmp_path: Path) -> None:
+    names = ["Billing", "Late parcel", "Log-in"]
+    rows = [f"[{names[n % 3].upper()}] {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "a.csv", ["text,desk", *rows])).doubts == (
+        "100% of the texts hold the name of their own class in `desk`, which a model may learn to "
+        "look for: take the names out if texts to come are without them.",
+    )
+    # Names that are parts of other words, and lists of all names, tell nothing.
+    rows = [f"{names[n % 3]}ness {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "b.csv", ["text,desk", *rows])).doubts == ()
+    rows = [f"{' or '.join(names)}? {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "c.csv", ["text,desk", *rows])).doubts == ()
+
+
 def test_one_column_per_label_is_explained(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n},{n % 2},{n // 2 % 2},{n // 4 % 2}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text,cold,dry,late", *rows]))

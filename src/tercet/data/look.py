@@ -10,7 +10,13 @@ from pathlib import Path
 from tercet.data.columns import find_column, is_name
 from tercet.data.declared import declared_classes
 from tercet.data.delimited import OPEN, Reading
-from tercet.data.doubts import missing_of, mostly_numbers, spellings_of, splits_of
+from tercet.data.doubts import (
+    missing_of,
+    mostly_numbers,
+    named_in_texts,
+    spellings_of,
+    splits_of,
+)
 from tercet.data.files import find_file
 from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.likely import LabelKind, likely_kind, likely_label, likely_texts
@@ -136,6 +142,7 @@ def look_at(
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
     doubts += splits_of(profiles)
+    doubts += named_in_texts(profiles[target], [profiles[name] for name in chosen])
     texts = [profiles[name] for name in chosen]
     look = _understood(path, texts, profiles[target], kind, doubts)
     look = look if classes is None else _with_names(look, classes)
