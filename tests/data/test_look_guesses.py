@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tercet.data.look import look_at
+from tercet.data.tables import to_arrow
 from tercet.errors import TercetError
 
 TEXTS = ["The invoice is wrong", "Where is my parcel", "I cannot log in", "It broke today"]
@@ -149,6 +150,20 @@ def test_a_name_that_ends_like_a_label_is_the_label(tmp_path: Path) -> None:
         )
 
 
+def test_of_unknown_columns_the_one_that_texts_tell_of_is_the_label(tmp_path: Path) -> None:
+    texts = ["der Drucker zieht kein Papier ein", "mein Monitor bleibt leider dunkel",
+             "ich habe mein Kennwort vergessen"]  # fmt: skip
+    desks = ["Drucker", "Bildschirm", "Konto"]
+    rows = [f"{'xy'[n // 3 % 2]},{texts[n % 3]} {n},{desks[n % 3]}" for n in range(60)]
+    look = look_at(write(tmp_path / "t.csv", ["Bearbeiter,Beschreibung,Stelle", *rows]))
+    assert (look.texts, look.label) == (("Beschreibung",), "Stelle")
+    (doubt,) = look.doubts
+    assert doubt.startswith("the label is `Stelle`, but it could be `Bearbeiter`")
+    # With few rows per value, chance would tell as much.
+    look = look_at(write(tmp_path / "t.csv", ["Bearbeiter,Beschreibung,Stelle", *rows[:24]]))
+    assert look.label == "Bearbeiter"
+
+
 def test_measured_quantities_are_the_least_likely_labels(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n},{n % 2 + 0.5},{'abc'[n % 3]}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text,hours,desk", *rows]))
@@ -226,6 +241,20 @@ def test_classes_that_differ_only_in_case_or_spaces_are_named(tmp_path: Path) ->
     )
 
 
+def test_texts_that_hold_the_names_of_their_classes_are_noticed(tmp_path: Path) -> None:
+    names = ["Billing", "Late parcel", "Log-in"]
+    rows = [f"[{names[n % 3].upper()}] {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "a.csv", ["text,desk", *rows])).doubts == (
+        "100% of the texts hold the name of their own class in `desk`, which a model may learn to "
+        "look for: take the names out if texts to come are without them.",
+    )
+    # Names that are parts of other words, and lists of all names, tell nothing.
+    rows = [f"{names[n % 3]}ness {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "b.csv", ["text,desk", *rows])).doubts == ()
+    rows = [f"{' or '.join(names)}? {TEXTS[n % 4]} {n},{names[n % 3]}" for n in range(30)]
+    assert look_at(write(tmp_path / "c.csv", ["text,desk", *rows])).doubts == ()
+
+
 def test_one_column_per_label_is_explained(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n},{n % 2},{n // 2 % 2},{n // 4 % 2}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text,cold,dry,late", *rows]))
@@ -299,6 +328,38 @@ def test_decimal_commas_of_many_digits_are_grades(tmp_path: Path) -> None:
     rows = [f"{TEXTS[n % 4]} {n};{codes[n % 4]}" for n in range(24)]
     look = look_at(write(tmp_path / "t.csv", ["text;note", *rows]))
     assert (look.kind, look.names) == ("multi-label", ["1203", "1507", "2210"])
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_numbers_have_the_names_that_datasets_gives_them(tmp_path: Path, *, listed: bool) -> None:
+    names = ["world", "sports", "business", "science"]
+    feature: dict[str, object] = {"names": names, "_type": "ClassLabel"}
+    feature = {"feature": feature, "_type": "List"} if listed else feature
+    features = {"text": {"dtype": "string", "_type": "Value"}, "label": feature}
+    numbers = [n % 3 for n in range(12)]  # none of the last class
+    table = pa.table(
+        {
+            "text": [f"{TEXTS[n % 4]} {n}" for n in range(12)],
+            "label": [[number] for number in numbers] if listed else numbers,
+        }
+    ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(to_arrow(table), tmp_path / "t.parquet")
+    look = look_at(tmp_path / "t.parquet")
+    assert (look.kind, look.names) == ("multi-label" if listed else "classes", names)
+    assert look.counts == {"world": 4, "sports": 4, "business": 4, "science": 0}
+    assert look.doubts == ()
+    if not listed:
+        assert look_at(tmp_path / "t.parquet", kind="grades").range == (0.0, 2.0)
+    unknown = table.set_column(1, "label", pa.array([n - 1 for n in numbers]))
+    pq.write_table(unknown, tmp_path / "u.parquet")
+    assert look_at(tmp_path / "u.parquet").names == ["-1", "0", "1"]
+
+
+def test_objects_are_not_read_as_texts(tmp_path: Path) -> None:
+    rows = [json.dumps({"data": {"text": TEXTS[n % 4]}, "label": "ab"[n % 2]}) for n in range(20)]
+    message = "no column looks like a text; its columns are `data`, `label` (`data` holds objects"
+    with pytest.raises(TercetError, match=re.escape(message)):
+        look_at(write(tmp_path / "t.jsonl", rows))
 
 
 def test_one_number_in_several_spellings_is_one_label(tmp_path: Path) -> None:

@@ -384,6 +384,21 @@ def test_dev_files_judge(fit: Fit, tmp_path: Path) -> None:
     assert "accuracy" in repr(evaluated)
 
 
+def test_classes_of_a_dataset_keep_their_names_and_numbers(fit: Fit) -> None:
+    datasets = pytest.importorskip("datasets")
+    names = ["weather", "film desk", "music", "unused"]
+    dataset = datasets.Dataset.from_list(team_rows())
+    dataset = dataset.cast_column("team", datasets.ClassLabel(names=names))
+    result = fit(team=dataset, minutes=SHORT)
+    assert result.model.tasks["team"].labels == names
+    (prediction,) = result.model.predict("team", [dataset[0]["text"]])
+    assert prediction.name == "film desk"
+    # Measured on the numbers of the dataset, which stay those of its classes.
+    measured = tercet.evaluate(result.model, {"team": dataset}).to_json()
+    answers = measured["suites"]["tasks"]["tasks"]["team"]["modes"]["single"]
+    assert answers["labels"] == list(dataset["team"])
+
+
 def test_rows_to_measure_on_that_train_too_are_warned_about(fit: Fit) -> None:
     train, dev = team_rows(), team_rows(30, seed=2)
     dev[:6] = [{**row, "text": row["text"].upper() + "!"} for row in train[:6]]
@@ -574,6 +589,17 @@ def test_a_share_judges_where_folds_take_too_long(
     assert asked[:2] == [3, 1]
     assert result.recipe.tasks["team"].data.dev == 0.15
     assert result.scores["team"].rows == 14
+
+
+def test_a_handful_of_rows_does_not_judge_where_folds_take_too_long(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Budget, "epochs", lambda self, *_, trainings: 10.0 - trainings)
+    result = fit(team=team_rows(30))
+    assert (result.scores["team"].rows, result.recipe.tasks["team"].data.dev) == (30, [])
+    assert [stage.solve for stage in result.recipe.stages] == [True]
+    assert result.shortage is not None
+    assert "the encoder was not tuned" in result.shortage
 
 
 @pytest.mark.parametrize(("epochs", "is_short"), [(9.9, False), (9.0, True)])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tercet.data.profiles import Profile, is_number
+from tercet.data.profiles import SAMPLE, Profile, is_number
 from tercet.errors import shorten
 
 TRAINING = frozenset({"train", "training"})
@@ -33,6 +34,8 @@ MISSING = frozenset(
 """Lower-case marks that tables have where a value is missing."""
 MOSTLY = 0.8
 """The share of numbers from which on what else a column holds is likely a mistake."""
+LEAST_NAMED, SHORTEST_NAME = 20, 3
+"""Rows, and letters of the names of classes, that tell whether texts hold them."""
 MANY_NUMBERS = 4
 MANY_FLAGS = 3
 SHOWN_GROUPS = 3
@@ -109,6 +112,32 @@ def mostly_numbers(column: Profile) -> Iterator[str]:
             f"{others.total():,} are not ({shown}), so that all are read as names: mend or delete "
             "these if the numbers are grades."
         )
+
+
+def named_in_texts(label: Profile, texts: Sequence[Profile]) -> Iterator[str]:
+    """Texts that hold the names of their own classes, and not those of others."""
+    cells = zip(*(each.values[:SAMPLE] for each in texts), label.values[:SAMPLE], strict=True)
+    rows = [
+        (" ".join(text.casefold() for text in each if text), name.casefold())
+        for *each, name in cells
+        if name is not None
+    ]
+    if len(rows) < LEAST_NAMED or min(len(name) for _, name in rows) < SHORTEST_NAME:
+        return
+    share = sum(_has_word(text, name) for text, name in rows) / len(rows)
+    if share < MOSTLY or label.numeric:
+        return
+    names = {name for _, name in rows}
+    others = sum(any(_has_word(text, n) for n in names - {name}) for text, name in rows)
+    if others <= (1.0 - MOSTLY) * len(rows):
+        yield (
+            f"{share:.0%} of the texts hold the name of their own class in `{label.name}`, which "
+            "a model may learn to look for: take the names out if texts to come are without them."
+        )
+
+
+def _has_word(text: str, word: str) -> bool:
+    return word in text and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _values(column: Profile) -> frozenset[str]:

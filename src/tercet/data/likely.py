@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -13,6 +14,7 @@ from tercet.data.doubts import flags_of, is_split
 from tercet.data.files import kind_of
 from tercet.data.labels import DECIMAL_COMMA, parse_number
 from tercet.data.profiles import Profile, are_lists
+from tercet.data.told import ROWS, told_share
 from tercet.errors import ArgumentError, shorten
 
 LabelKind = Literal["classes", "multi-label", "grades"]
@@ -21,6 +23,8 @@ KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 FEW_GRADES = 6  # whole numbers with fewer values are classes
 CODE_GAP = 20
 """Whole numbers that use less than one in so many of the values between them are codes."""
+LEAST_TOLD, ROWS_PER_VALUE = 0.1, 10
+"""By how much more texts must tell of a column to make it the label, and the rows that show it."""
 LABEL_NAMES = (
     *LABELS, "labels", "class", "classes", "category", "categories", "target", "intent", "topic",
     "topics", "tag", "tags", "team", "queue", "department", "rating", "stars", "grade", "same",
@@ -62,7 +66,7 @@ def likely_label(
     for known in LABEL_NAMES:
         if known in lower:
             return lower[known]
-    ranked = [each.name for each in sorted(able, key=_rank)]
+    ranked = [each.name for each in _ranked(able, profiles, texts)]
     if not ranked:
         raise ArgumentError(f"{path}: {_no_label(path, profiles, texts)}", "label")
     if len(ranked) > 1:
@@ -72,6 +76,35 @@ def likely_label(
         )
         doubts += flags_of(able)
     return ranked[0]
+
+
+def _ranked(
+    able: Sequence[Profile], profiles: dict[str, Profile], texts: Sequence[str]
+) -> list[Profile]:
+    """Likely labels, the likeliest first: if no name speaks for one, that of which the texts tell
+    clearly most."""
+    ranked = sorted(able, key=_rank)
+    if len(ranked) < 2 or _rank(ranked[0])[:2] < (True, len(LABEL_ENDINGS)):
+        return ranked
+    read = [profiles[name] for name in texts] or [p for p in profiles.values() if p.is_text]
+    told = {each.name: _told(each, read) for each in ranked}
+    best = max(ranked, key=lambda each: told[each.name])
+    if told[best.name] < max(LEAST_TOLD, told[ranked[0].name] + LEAST_TOLD):
+        return ranked
+    return [best, *(each for each in ranked if each is not best)]
+
+
+def _told(label: Profile, texts: Sequence[Profile]) -> float:
+    """How much texts tell of a column; 0 for measured quantities, and for few rows per value."""
+    usable = (
+        (" ".join(cell for cell in cells if cell), value)
+        for value, *cells in zip(label.values, *(each.values for each in texts), strict=True)
+        if value is not None and any(cells)
+    )
+    rows = list(islice(usable, ROWS))
+    if label.has_fractions or len(rows) < ROWS_PER_VALUE * len({value for _, value in rows}):
+        return 0.0
+    return told_share([text for text, _ in rows], [value for _, value in rows])
 
 
 def _rank(label: Profile) -> tuple[bool, int, bool, int]:
@@ -105,11 +138,6 @@ def _no_label(path: Path, profiles: dict[str, Profile], texts: Sequence[str]) ->
                 f"column `{column.name}` has another value in each of its {column.filled:,} rows; "
                 "labels recur. Name another column with `label`."
             )
-    objects = [f"`{each.name}`" for each in profiles.values() if each.objects]
-    nested = ""
-    if objects:
-        hold = "holds objects" if len(objects) == 1 else "hold objects"
-        nested = f" ({', '.join(objects)} {hold}: write what is in them as columns)"
     listed = ", ".join(f"`{name}`" for name in profiles)
     if kind_of(path) == "text":
         return (
@@ -117,9 +145,18 @@ def _no_label(path: Path, profiles: dict[str, Profile], texts: Sequence[str]) ->
             "Parquet: rename it if it is one."
         )
     return (
-        f"no column looks like a label, with values that recur; its columns are {listed}{nested}; "
-        "name one with `label`."
+        f"no column looks like a label, with values that recur; its columns are {listed}"
+        f"{_nested(profiles)}; name one with `label`."
     )
+
+
+def _nested(profiles: dict[str, Profile]) -> str:
+    """What to do about columns of objects, if there are any."""
+    objects = [f"`{each.name}`" for each in profiles.values() if each.objects]
+    if not objects:
+        return ""
+    hold = "holds objects" if len(objects) == 1 else "hold objects"
+    return f" ({', '.join(objects)} {hold}: write what is in them as columns)"
 
 
 def likely_texts(
@@ -133,13 +170,13 @@ def likely_texts(
             return [lower[name] for name in names]
     texts = [each for each in others if each.is_text]
     if not texts:
-        texts = sorted((each for each in others if each.filled), key=lambda each: -each.characters)[
-            :1
-        ]
+        plain = [each for each in others if each.filled and not each.objects]
+        texts = sorted(plain, key=lambda each: -each.characters)[:1]
     if not texts:
         listed = ", ".join(f"`{name}`" for name in profiles)
         raise ArgumentError(
-            f"{path}: no column looks like a text; its columns are {listed}; name one with `text`.",
+            f"{path}: no column looks like a text; its columns are {listed}{_nested(profiles)}; "
+            "name one with `text`.",
             "text",
         )
     if len(texts) == 1:

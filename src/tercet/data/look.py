@@ -9,8 +9,15 @@ from math import isfinite
 from pathlib import Path
 
 from tercet.data.columns import find_column, is_name
+from tercet.data.declared import declared_classes
 from tercet.data.delimited import OPEN, Reading
-from tercet.data.doubts import missing_of, mostly_numbers, spellings_of, splits_of
+from tercet.data.doubts import (
+    missing_of,
+    mostly_numbers,
+    named_in_texts,
+    spellings_of,
+    splits_of,
+)
 from tercet.data.files import find_file
 from tercet.data.labels import in_order, label_key, parse_number, split_labels
 from tercet.data.likely import LabelKind, likely_kind, likely_label, likely_texts
@@ -131,14 +138,28 @@ def look_at(
     doubts: list[str] = []
     if target is None:
         target = likely_label(path, profiles, chosen, doubts)
+    classes = None if kind == "grades" else declared_classes(path, target)
+    if classes is not None and kind is None:
+        kind = "multi-label" if are_lists(profiles[target]) else "classes"
     if not chosen:
         chosen = likely_texts(path, profiles, target, doubts)
     if "" in (*chosen, target):
         place = names.index("") + 1
         raise TercetError(f"{path}: column {place} has no name; give it one in the first line.")
     doubts += splits_of(profiles)
+    doubts += named_in_texts(profiles[target], [profiles[name] for name in chosen])
     look = _understood(path, read, [*chosen, target], reading, kind, doubts)
+    look = look if classes is None else _with_names(look, classes)
     return replace(look, unreadable=read.unreadable, problem=read.problem)
+
+
+def _with_names(look: Look, classes: Sequence[str]) -> Look:
+    """The names of classes instead of their numbers, unless there are other values too."""
+    numbers = {str(number): name for number, name in enumerate(classes)}
+    if not numbers.keys() >= look.counts.keys():
+        return look
+    counts = {name: look.counts.get(number, 0) for number, name in numbers.items()}
+    return replace(look, names=list(classes), counts=counts)
 
 
 def _understood(

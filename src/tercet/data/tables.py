@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tercet.data.columns import repeated_name
+from tercet.data.declared import DECLARATION
 from tercet.errors import TercetError
 from tercet.files import replace_file
 
@@ -33,7 +34,9 @@ def to_arrow(table: object) -> pa.Table:
         names = found.column_names
         if (twice := repeated_name(names)) is not None:
             raise TercetError(f"Two columns of the table are called `{twice}`; rename one of them.")
-        return pa.table([_plain(column) for column in found.columns], names=names)
+        plain = pa.table([_plain(column) for column in found.columns], names=names)
+        declared = (found.schema.metadata or {}).get(DECLARATION)
+        return plain.replace_schema_metadata({DECLARATION: declared} if declared else None)
     except _ARROW_ERRORS as error:
         raise TercetError(f"The table cannot be read: {_reason(error)}.") from error
 

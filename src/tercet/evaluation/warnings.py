@@ -58,8 +58,9 @@ def _constant(answers: Answers) -> str:
     if answers.classes is not None:
         name = answers.name(answers.predicted[0])
         return (
-            f"all {rows:,} rows are predicted to be {name}; change the recipe: a lower learning "
-            f"rate, more steps, or `{_weights(answers)}` if one class is much more frequent."
+            f"all {rows:,} rows are predicted to be {name}; add rows of the other classes, train "
+            f"longer, or edit the recipe: `{_weights(answers)}` if one class is much more "
+            "frequent, or a lower learning rate."
         )
     low, high = answers.span
     return (
@@ -124,8 +125,8 @@ def _below(answers: Answers, *, majority: float | None, linear: float | None) ->
         return
     named = " and ".join(f"{name} ({value:.3f})" for name, value in better.items())
     yield (
-        f"{answers.metric} {_with_interval(score)} is below {named}; add rows, or change the "
-        "recipe: a lower learning rate or more epochs."
+        f"{answers.metric} {_with_interval(score)} is below {named}; add rows, train "
+        "longer, or edit the recipe: a lower learning rate."
     )
 
 
@@ -160,6 +161,6 @@ def _calibration(answers: Answers) -> Iterator[str]:
         accuracy = sum(part.rows * (part.accuracy or 0.0) for part in result.bins) / rows
         yield (
             f"probabilities are off by {result.ece:.2f} on average: mean confidence is "
-            f"{confidence:.0%}, accuracy {accuracy:.0%}; calibrate the model on rows that it was "
-            "not trained on (`held_out`)."
+            f"{confidence:.0%}, accuracy {accuracy:.0%}; add rows, or calibrate the model on "
+            "rows that it was not trained on (`held_out` in the recipe)."
         )

@@ -32,6 +32,8 @@ from tercet.training.first_vectors import FirstVectors
 FOLDS = 3
 SPLITS = 3
 """How often rows are dealt out where the first folds speak against tuning: few rows err easily."""
+LEAST_SHARED = 60
+"""Rows of a task of which a part may judge: of fewer, it would be a handful, which say nothing."""
 METHOD = f"{FOLDS}-fold cross-validation"
 SHORTENED = (
     "The last training, on all rows, was shortened to end in time; the scores are those of longer "
@@ -86,7 +88,8 @@ def fit_by_folds(work: Work, settings: Settings) -> Fitted:
         except OutOfTimeError as late:
             encoding, needed = late.encoding, late.needed
             work.listener.say(SLOW)
-    if work.budget.epochs(settings, encoding, trainings=1) > 0.0:
+    is_enough = min(source.look.rows for source in settings.sources) >= LEAST_SHARED
+    if is_enough and work.budget.epochs(settings, encoding, trainings=1) > 0.0:
         # No time to train on every fold: one part of the rows judges instead.
         work.budget.leave_out(UNFOLDED, needed=needed)
         return fit_by_dev(work, replace(settings, judge="share"), encoding=encoding)

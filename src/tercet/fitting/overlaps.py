@@ -11,8 +11,9 @@ from tercet.evaluation.suites.tasks import TaskResult
 from tercet.fitting.planning import Settings, linear_recipe
 from tercet.fitting.work import Work
 
-LEAST_SHARE = 0.01
-"""The share of seen rows from which on it is said; a sketch takes 0.1 % of other rows for seen."""
+LEAST_REPEATED, LEAST_KNOWN = 0.01, 0.05
+"""The shares of rows that train too, and that the encoder knows, from which on it is said: fewer
+hardly change a score, and a sketch takes 0.1 % of other rows for known."""
 
 
 def repeated_rows(work: Work, settings: Settings) -> Iterator[str]:
@@ -26,7 +27,7 @@ def repeated_rows(work: Work, settings: Settings) -> Iterator[str]:
             hash_rows(work.examples(recipe, source, split).texts) for split in ("dev", "train")
         )
         count = int(np.isin(dev, train).sum())
-        if count >= LEAST_SHARE * len(dev):
+        if count >= LEAST_REPEATED * len(dev):
             yield (
                 f"{source.name}: {count:,} of the {len(dev):,} rows to measure on are training "
                 "rows too, but for case and punctuation, so that scores for new texts may be "
@@ -40,7 +41,7 @@ def known_rows(name: str, result: TaskResult) -> Iterator[str]:
     if found is None or answers.unseen is None:
         return
     total = len(found.fresh)
-    if total - found.rows < LEAST_SHARE * total:
+    if total - found.rows < LEAST_KNOWN * total:
         return
     value = answers.unseen[answers.metric].value
     fresh = "" if value is None else f": without these rows, {answers.metric} is {value:.3f}"
