@@ -200,6 +200,17 @@ def test_onnx_gives_the_same(trained: tuple[Path, Path], tmp_path: Path) -> None
     assert (small * model.embed(TEXTS)).sum(axis=1).min() >= 0.99
 
 
+def test_deberta_without_a_norm_of_distances_is_exported(make_family: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    from tercet.folders.model_folder import Parts
+    from tercet.folders.onnx_folder import export_onnx
+
+    model = tercet.load(make_family("deberta-v2-apart"), device="cpu")
+    parts = Parts(model.network, model.tokenizer, model.info)
+    export_onnx(tmp_path / "fp32", parts, precision="fp32")
+    assert np.abs(tercet.load(tmp_path / "fp32").embed(TEXTS) - model.embed(TEXTS)).max() <= 1e-5
+
+
 def test_a_server_answers_as_the_model_does(trained: tuple[Path, Path]) -> None:
     pytest.importorskip("fastapi")
     from starlette.testclient import TestClient

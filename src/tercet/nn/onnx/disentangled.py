@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import torch
 
 from tercet.nn.architectures.deberta import Comparison, DebertaConfig
 from tercet.nn.disentangled import Distances
@@ -27,10 +26,9 @@ class DisentangledWriter(Writer):
         super().__init__(encoder, pooling=pooling, roundings=roundings)
         distances = encoder.relations
         assert isinstance(distances, Distances)
-        with torch.no_grad():
-            table = distances.table.weight
-            table = table if distances.norm is None else distances.norm(table)
-        self.table: Floats = table.float().cpu().numpy()
+        table = distances.table.weight
+        table = table if distances.norm is None else distances.norm(table)
+        self.table: Floats = table.detach().float().cpu().numpy()
         self.rows = distances.buckets.cpu().numpy()
         self.farthest = distances.farthest
 
