@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -33,6 +33,19 @@ class ArgumentError(TercetError):
 
 class ReportedElsewhereError(TercetError):
     """Ends a process of a distributed run whose error another process reports."""
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """In errors inside, call things by other names: files that no user has heard of."""
+    try:
+        yield
+    except TercetError as error:
+        sentence = str(error)
+        for name, shown in names.items():
+            sentence = sentence.replace(name, shown)
+        error.args = (sentence,)
+        raise
 
 
 def install_hint(extra: str) -> str:

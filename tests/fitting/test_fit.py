@@ -842,6 +842,11 @@ NO_TABLE = "neither a file nor a table, and `fit` has no argument of that name"
             {"label": "tema"},
             "Table `task`: no column `tema`; it has `text`, `team` (did you mean `team`?).",
         ),
+        (
+            {"dev": [{"text": "a pipe", "team": "mail"}]},
+            "Table `task-dev` row 1: column `team` is 'mail', expected a class from 0 to 2 or its "
+            "name (film desk, music, weather).",
+        ),
     ],
 )
 def test_mistakes_in_arguments_are_named(fit: Fit, given: dict[str, Any], message: str) -> None:

@@ -44,14 +44,17 @@ def checkpoints(folder: Path, said: Said) -> Checkpoints:
     return Checkpoints(folder, keep=2, say=said)
 
 
-def make(step: int) -> Checkpoint:
+def make(step: int, *, best: int = 0) -> Checkpoint:
     generator = torch.Generator().manual_seed(step)
 
     def tensor(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=generator)
 
     return Checkpoint(
-        state={"position": {"total": step, "best": 0.1 + step}, "journal": 12 * step},
+        state={
+            "position": {"total": step, "best": 0.1 + step, "best_step": best},
+            "journal": 12 * step,
+        },
         network={"encoder.weight": tensor(3, 4).T, "heads.bias": tensor(2)},
         optimiser={"encoder.weight/exp_avg": tensor(4, 3), "encoder.weight/step": tensor()},
         surgery={"memory": tensor(2, 2)},
@@ -244,6 +247,16 @@ def test_the_best_is_kept_beside_the_newest(checkpoints: Checkpoints, folder: Pa
     assert same_tensors(checkpoints.best(2), networks[2].state_dict())
     assert json.loads((folder / "best-00000002" / "state.json").read_text()) == {"score": 0.2}
     assert same(checkpoints.newest(), make(5))
+
+
+def test_the_best_of_a_checkpoint_is_kept_with_it(checkpoints: Checkpoints, folder: Path) -> None:
+    for step, best in ((2, 1), (4, 3), (6, 5)):
+        checkpoints.save_best(best, {}, nn.Linear(2, 2))
+        checkpoints.save(step, make(step, best=best))
+    assert checkpoints.best(3).keys() == checkpoints.best(5).keys()
+    (folder / "step-00000006" / "state.json").write_text("[")
+    checkpoints.save_best(7, {}, nn.Linear(2, 2))
+    assert names(folder) == ["best-00000003", "best-00000007", "step-00000004", "step-00000006"]
 
 
 @pytest.mark.parametrize("kind", DAMAGE)

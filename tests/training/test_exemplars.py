@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet.data.table import TaskTable
+from tercet.errors import TercetError
 from tercet.network.network import Network
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.specs import TaskSpec
@@ -20,7 +22,7 @@ TEXTS = ["a fine film", "how dull it is", "so-so", "the cat sits", "rain falls",
 LABELS = [1, 0, 1, 0, 2, 2]
 
 
-@given(st.lists(st.integers(0, 3), min_size=4, max_size=60), st.integers(1, 40), st.integers(0, 9))
+@given(st.lists(st.integers(0, 3), min_size=4, max_size=60), st.integers(4, 40), st.integers(0, 9))
 def test_exemplars_are_chosen_once_each_and_alike(labels: list[int], count: int, seed: int) -> None:
     known = np.array(labels)
     rows = choose(known, count, alike=True, seed=seed)
@@ -31,6 +33,11 @@ def test_exemplars_are_chosen_once_each_and_alike(labels: list[int], count: int,
     everyone = choose(known, len(known), alike=False, seed=seed)
     assert everyone.tolist() == list(range(len(known)))
     assert choose(known, count, alike=True, seed=seed).tolist() == rows.tolist()
+
+
+def test_there_is_an_exemplar_of_each_class() -> None:
+    with pytest.raises(TercetError, match="`count` of exemplars is 2, but there are 3 classes"):
+        choose(np.array(LABELS), 2, alike=True, seed=0)
 
 
 def test_a_head_knows_its_exemplars_again(

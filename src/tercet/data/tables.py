@@ -41,20 +41,24 @@ def to_arrow(table: object) -> pa.Table:
         raise TercetError(f"The table cannot be read: {_reason(error)}.") from error
 
 
-def write_tables(tables: Mapping[str, object], folder: Path) -> None:
-    """Write each table as NAME.parquet, so that recipes can name it."""
+def write_tables(tables: Mapping[str, object], folder: Path) -> dict[str, str]:
+    """Write each table as NAME.parquet, so that recipes can name it; what errors call the files."""
     folder.mkdir(parents=True, exist_ok=True)
+    shown = {}
     for name, table in tables.items():
         if not _NAME.fullmatch(name):
             raise TercetError(f"Table {name!r}: its name may have only letters, digits, _ and -.")
+        path = folder / f"{name}.parquet"
+        shown[str(path)] = f"Table `{name}`"
         try:
             whole = to_arrow(table)
-            with replace_file(folder / f"{name}.parquet") as writing:
+            with replace_file(path) as writing:
                 pq.write_table(whole, writing)
         except TercetError as error:
             raise TercetError(f"Table `{name}`: {error}") from error
         except _ARROW_ERRORS as error:
             raise TercetError(f"Table `{name}`: cannot be written: {_reason(error)}.") from error
+    return shown
 
 
 def _convert(table: object) -> pa.Table:

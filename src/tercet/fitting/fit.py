@@ -17,7 +17,7 @@ import numpy as np
 
 from tercet.data.files import MissingFileError, find_file
 from tercet.data.likely import LabelKind
-from tercet.errors import ArgumentError, nearest
+from tercet.errors import ArgumentError, nearest, renamed
 from tercet.evaluation.evaluation import evaluate
 from tercet.evaluation.suites.tasks import TasksResult
 from tercet.files import read_json_object, write_json, write_text
@@ -108,7 +108,7 @@ def fit(
     _check_names(tables)
     budget = Budget(60.0 * minutes)
     given = Given(text=text, label=label, kind=kind, group=group)
-    with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs:
+    with Inputs(sources, tables, task=task, dev=dev, given=given) as inputs, renamed(inputs.names):
         work = Work(
             data=inputs.folder,
             folder=Path(out) if out is not None else Path("runs") / inputs.sources[0].name,

@@ -17,6 +17,7 @@ class Inputs:
     """The tasks and the folder of their files; tables in memory get a temporary one.
 
     tables: the tasks whose rows were given in memory
+    names: what errors call temporary files
     """
 
     def __init__(
@@ -28,7 +29,8 @@ class Inputs:
         dev: Any,
         given: Given,
     ) -> None:
-        self._temporary = Path(tempfile.mkdtemp(prefix="tercet-fit-"))
+        self._temporary = Path(tempfile.mkdtemp(prefix="tercet-fit-")).resolve()
+        self.names: dict[str, str] = {}
         try:
             self.sources = gather(
                 sources, tables, task=task, dev=dev, given=given, folder=self._temporary
@@ -67,8 +69,10 @@ class Inputs:
         for name, file in files.items():
             ending = file.name.removeprefix(Path(bare_name(file)).stem)
             copy = self._temporary / f"{name}{ending}"
-            if file.resolve() != copy.resolve():
+            self.names[str(copy)] = f"Table `{name}`"
+            if file.resolve() != copy:
                 shutil.copyfile(file, copy)
+                self.names[str(copy)] = str(file)
             copies.append(copy)
         look = replace(source.look, path=copies[0])
         return replace(source, look=look, dev=copies[1] if len(copies) > 1 else None)

@@ -13,7 +13,7 @@ from tercet.data.files import bare_name, find_file
 from tercet.data.likely import KINDS, LabelKind
 from tercet.data.look import Look, look_at
 from tercet.data.tables import write_tables
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, renamed
 from tercet.specs import Column
 
 T = TypeVar("T")
@@ -63,12 +63,11 @@ def gather(
     devs = _by_task(dev, list(tables), "dev")
     memory = {name: table for name, table in tables.items() if not _is_path(table)}
     memory |= {f"{name}-dev": t for name, t in devs.items() if t is not None and not _is_path(t)}
-    if memory:
-        write_tables(memory, folder)
-    return [
-        _source(name, _file(name, table, folder), devs.get(name), given, folder, list(tables))
-        for name, table in tables.items()
-    ]
+    with renamed(write_tables(memory, folder)):
+        return [
+            _source(name, _file(name, table, folder), devs.get(name), given, folder, list(tables))
+            for name, table in tables.items()
+        ]
 
 
 def common_folder(sources: Sequence[Source]) -> Path:
@@ -86,12 +85,7 @@ def _source(
     text = own("text")
     columns = [text] if isinstance(text, str | int) else list(text or ())  # type: ignore[call-overload]
     kind = _kind(own("kind"))
-    try:
-        look = look_at(file, text=columns, label=own("label"), kind=kind)  # type: ignore[arg-type]
-    except TercetError as error:
-        if file.parent == folder:  # a table in memory, whose file nobody knows
-            error.args = (str(error).replace(str(file), f"Table `{name}`"),)
-        raise
+    look = look_at(file, text=columns, label=own("label"), kind=kind)  # type: ignore[arg-type]
     dev_file = None if dev is None else _file(f"{name}-dev", dev, folder)
     return Source(name, look, dev_file, own("group"))  # type: ignore[arg-type]
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow.parquet
-
-from tercet.data.tables import to_arrow
-from tercet.errors import TercetError
+from tercet.data.tables import write_tables
+from tercet.errors import TercetError, renamed
 from tercet.evaluation.evaluation import Evaluation
 from tercet.evaluation.evaluation import evaluate as run_suites
 from tercet.evaluation.labelled import on_file, on_files
@@ -121,15 +119,10 @@ def _placed(
         model.resolve_mode(name)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / TABLES
-        folder.mkdir()
-        files = {name: _file(data[name], name, folder) for name in data}
-        yield on_files(model, files, texts=texts, label=label), folder
-
-
-def _file(table: Any, name: str, folder: Path) -> Path:
-    """The path of a file, or of one that holds a table."""
-    if isinstance(table, str | Path):
-        return Path(table)
-    path = folder / f"{name}.parquet"
-    pyarrow.parquet.write_table(to_arrow(table), path)
-    return path
+        tables = {name: one for name, one in data.items() if not isinstance(one, str | Path)}
+        files = {
+            name: folder / f"{name}.parquet" if name in tables else Path(file)
+            for name, file in data.items()
+        }
+        with renamed(write_tables(tables, folder)):
+            yield on_files(model, files, texts=texts, label=label), folder

@@ -69,11 +69,13 @@ class Checkpoints:
             shutil.rmtree(old)
 
     def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None:
-        """Write the weights with the best score so far, then delete those before."""
+        """Write the weights with the best score so far, then delete those before, but for those of
+        checkpoints: a run that continues from one may not find better weights again."""
         target = self._folder / f"{_BEST}{step:08d}"
         _write(target, state, {_NETWORK: network.state_dict()})
+        needed = {target.name, *map(_best_of, self._steps())}
         for old in self._folder.glob(f"{_BEST}*"):
-            if old != target:
+            if old.name not in needed:
                 shutil.rmtree(old)
 
     def newest(self) -> Checkpoint | None:
@@ -158,6 +160,15 @@ def _fault(folder: Path, needed: Set[str]) -> str | None:
     except (OSError, ValueError, AttributeError) as error:
         return f"{type(error).__name__}: {error}"
     return None
+
+
+def _best_of(folder: Path) -> str | None:
+    """The name of the best weights at a checkpoint; None if it is damaged."""
+    try:
+        state = parse_json((folder / _STATE).read_text("utf-8"))
+        return f"{_BEST}{state['position']['best_step']:08d}"
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _load(folder: Path) -> Checkpoint:

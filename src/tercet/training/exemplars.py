@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from tercet.data.labels import Labels
+from tercet.errors import TercetError
 from tercet.heads.exemplars import StoresExemplars
 from tercet.infer.engine import Engine
 from tercet.training.losses import Losses
@@ -33,5 +34,7 @@ def choose(labels: Labels, count: int, *, alike: bool, seed: int) -> NDArray[np.
         return np.sort(generator.permutation(len(labels))[:count])
     classes = np.unique(labels)
     each = count // len(classes)
+    if each == 0:
+        raise TercetError(f"`count` of exemplars is {count}, but there are {len(classes)} classes.")
     parts = [generator.permutation(np.flatnonzero(labels == label))[:each] for label in classes]
     return np.sort(np.concatenate(parts))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tercet.data.files import MissingFileError
 from tercet.data.tables import write_tables
-from tercet.errors import ArgumentError, TercetError
+from tercet.errors import ArgumentError, TercetError, renamed
 from tercet.folders.model_card import Metrics
 from tercet.model import Model, load
 from tercet.recipe import Recipe
@@ -134,8 +134,7 @@ def _placed(data: str | Path | Mapping[str, Any], run: Path) -> Iterator[Path]:
         yield kept
         return
     # Those that a run was started with stay: it is refused, or resumes on equal ones.
-    with TemporaryDirectory() as temporary:
-        write_tables(data, Path(temporary))
+    with TemporaryDirectory() as temporary, renamed(write_tables(data, Path(temporary))):
         yield Path(temporary)
 
 
