@@ -313,7 +313,7 @@ def test_a_recipe_with_a_share_trains_again_to_the_same_weights(fit: Fit, tmp_pa
 def settings_of(path: Path, *, judge: planning.Judge, epochs: float) -> planning.Settings:
     """What candidates for one file share."""
     return planning.Settings(
-        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path),
+        sources=gather([path], {}, task=None, dev=None, given=Given(), folder=path.parent),
         folder=path.parent.resolve(),
         encoder={"name": "x"},
         onto=None,
