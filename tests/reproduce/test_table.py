@@ -147,7 +147,9 @@ def test_recipes_are_chosen_by_name_and_by_group() -> None:
     assert choose([]) == [name for name in known if not name.startswith("tercet/")]
     robust = [name for name in known if name.startswith("robust/")]
     assert choose(["simcse/all-tasks", "robust", "robust/exp03"]) == ["simcse/all-tasks", *robust]
-    with pytest.raises(TercetError, match="robst: neither a recipe nor a group"):
+    with pytest.raises(
+        TercetError, match=r"robst: neither .* recipes \(did you mean `robust`\?\);"
+    ):
         choose(["robst"])
 
 
