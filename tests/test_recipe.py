@@ -264,6 +264,10 @@ def test_an_override_that_fits_nowhere_is_named(override: str, message: str) -> 
             "tasks.paraphrase.cross.head.drop_out=0.1",
             "unknown key `tasks.paraphrase.cross.head.drop_out` (did you mean `dropout`?)",
         ),
+        (
+            "tasks.sentimnt.weight=2.0",
+            "key `tasks.sentimnt.data` is missing (did you mean `sentiment`?)",
+        ),
         ("encoder.pooling=median", '`encoder.pooling` is "median"'),
         ("encoder.dropout=1.0", "`encoder.dropout` is 1.0: input should be less than 1"),
         ("seed=1.5", "`seed` is 1.5"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,25 @@ def run(tiny_encoder: Path, sample_data: Path, tmp_path: Path, monkeypatch: pyte
         return json.loads((out / "summary.json").read_text()), [x for x in lines if "dev" in x]
 
     return train
+
+
+def test_accumulated_batches_are_one_larger_batch(
+    run: Any, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """In losses, gradients and steps; a pass of 40 rows ends with 8 of them."""
+    encoder = {"name": str(tiny_encoder), "max_tokens": 24}
+    encoder |= {"dropout": 0.0, "attention_dropout": 0.0}
+    found = []
+    for lengths in ({"batch": 16}, {"batch": 4, "accumulate": 4}, {"batch": 4}):
+        run({"epochs": 1.5, "schedule": {"kind": "sequential"}, **lengths}, encoder=encoder)
+        lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+        steps = [json.loads(line) for line in lines if "norm" in json.loads(line)]
+        found.append([value for each in steps for value in (*each["loss"].values(), each["norm"])])
+        shutil.rmtree(tmp_path / "run")
+    whole, accumulated, small = found
+    assert accumulated == pytest.approx(whole, rel=1e-3)
+    assert len(whole) == 2 * round(1.5 * 6)
+    assert len(small) > 3 * len(whole)
 
 
 def test_every_stage_ends_with_a_score_of_every_task(run: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -13,10 +13,13 @@ from tercet.errors import nearest, shorten
 from tercet.specs.parts import Part
 
 
-def explain(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> str:
+def explain(
+    model: type[BaseModel], errors: Sequence[ErrorDetails], *, tasks: Iterable[str] = ()
+) -> str:
     """Where the first mistake is, and what is wrong there.
 
     model: that the recipe was checked by
+    tasks: the names of its tasks, one of which an override may have misspelt
     """
     error = _first(errors)
     path = _path(error["loc"])
@@ -26,7 +29,8 @@ def explain(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> str:
         case "extra_forbidden":
             return f"unknown key {key}{nearest(str(path[-1]), _keys_at(model, path[:-1]))}."
         case "missing":
-            return f"key {key} is missing."
+            is_of_task = len(path) == 3 and path[0] == "tasks"
+            return f"key {key} is missing{nearest(str(path[1]), tasks) if is_of_task else ''}."
         case "kind_missing":
             return f"{key} needs a `kind`."
         case "kind_unknown":

@@ -108,7 +108,8 @@ class Recipe(Spec):
             # Through JSON, where strictness still lets a list be a tuple and 1 be 1.0.
             return cls.model_validate_json(json.dumps(complete(tree), default=str), strict=True)
         except ValidationError as error:
-            raise TercetError(f"{where}: {explain(cls, error.errors())}") from error
+            tasks = map(str, tree["tasks"]) if isinstance(tree.get("tasks"), dict) else ()
+            raise TercetError(f"{where}: {explain(cls, error.errors(), tasks=tasks)}") from error
         except (ValueError, RecursionError) as error:  # what JSON cannot hold
             raise TercetError(f"{where}: cannot be read as a recipe: {error}.") from error
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tercet.cores import shared_environment
-from tercet.errors import TercetError
+from tercet.errors import TercetError, nearest
 from tercet.files import write_text
 from tercet.recipe import Recipe, bundled, find_bundled
 from tercet.reproduce.train_scores import TRAIN_FILE, write_train_scores
@@ -69,8 +69,11 @@ def choose(names: Sequence[str]) -> list[str]:
     for name in names:
         matches = [name] if name in known else [k for k in known if k.startswith(f"{name}/")]
         if not matches:
+            groups = dict.fromkeys(each.partition("/")[0] for each in known)
+            hint = nearest(name, [*known, *groups])
             raise TercetError(
-                f"{name}: neither a recipe nor a group of recipes; `tercet recipes` lists all."
+                f"{name}: neither a recipe nor a group of recipes{hint}; `tercet recipes` lists "
+                "all."
             )
         chosen += [match for match in matches if match not in chosen]
     return chosen

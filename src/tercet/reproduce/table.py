@@ -148,18 +148,20 @@ def _measure(recipe: Recipe, task: str, summaries: Sequence[Mapping[str, Any]]) 
     metric = spec.chosen_metric
     # An undefined metric counts as 0: a model that predicts a constant knows nothing.
     values = [summary["dev"][task][mode][metric] or 0.0 for summary in summaries]
+    correlation = metric in ("pearson", "spearman")
     if len(values) > 1:
-        interval: tuple[float, float] | None = over_seeds(values)
+        interval: tuple[float, float] | None = over_seeds(values, correlation=correlation)
     else:
         rows = summaries[0]["rows"][task]
-        interval = over_rows(values[0], rows, correlation=metric in ("pearson", "spearman"))
+        interval = over_rows(values[0], rows, correlation=correlation)
     return Measured(metric, values, fmean(values), interval)
 
 
-def over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean, by Student's t."""
+def over_seeds(values: Sequence[float], *, correlation: bool) -> tuple[float, float]:
+    """The 95 % interval of the mean, by Student's t, within the bounds of the metric."""
     half = float(stats.t.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-    return fmean(values) - half, fmean(values) + half
+    least = -1.0 if correlation else 0.0
+    return max(least, fmean(values) - half), min(1.0, fmean(values) + half)
 
 
 def over_rows(value: float, rows: int, *, correlation: bool) -> tuple[float, float] | None:

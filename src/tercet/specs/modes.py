@@ -33,7 +33,8 @@ class ModeSpec(Spec):
     on the task's `held_out` rows, or one half. Example: `[0.4, 0.6, 0.5]`."""
     r_drop: Annotated[float, Field(ge=0.0)] = 0.0
     """R-Drop: rows are encoded twice, under different dropout, and the distance between the two
-    predictions is added to the loss with this factor. Example: `1.0`."""
+    predictions is added to the mean of both losses with this factor: half of the paper's alpha,
+    which adds to their sum. Example: `1.0`."""
 
     @property
     def predicts(self) -> bool:

@@ -26,12 +26,13 @@ class OptimiserSpec(Spec):
     eps: Positive = 1e-8
     """Added to the denominator of a step, for stability. Example: `1e-6`."""
     decay: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls over the stage; linear and cosine end at zero. Example:
-    `"cosine"`."""
+    """How the learning rate falls after the warm-up; linear and cosine reach zero after the stage's
+    last step. Example: `"cosine"`."""
     warmup: Share = 0.1
-    """Share of the stage's steps in which the learning rate rises first. Example: `0.06`."""
+    """Share of the stage's steps in which the learning rate first rises, linearly. Example:
+    `0.06`."""
     clip: Annotated[float, Field(ge=0.0)] = 1.0
-    """Maximum norm of the gradient; 0 turns clipping off. Example: `0`."""
+    """Maximum norm of the gradient of all weights together; 0 turns clipping off. Example: `0`."""
 
 
 class EvaluationSpec(Spec):
@@ -63,8 +64,8 @@ class StageSpec(Spec):
     schedule: Schedule = RoundRobinSpec()
     """Which tasks each step trains. Example: `{ kind = "together" }`."""
     epochs: Positive | None = None
-    """Length in passes over the data; exactly one of `epochs`, `steps` and `solve` is needed.
-    Example: `3`."""
+    """Length in passes over the data, also a fraction; exactly one of `epochs`, `steps` and `solve`
+    is needed. Example: `3`."""
     steps: Count | None = None
     """Length in steps of the optimiser. Example: `500`."""
     solve: bool = False
@@ -78,7 +79,8 @@ class StageSpec(Spec):
     batch: Count = 32
     """Rows per batch over all processes, for tasks without their own. Example: `64`."""
     accumulate: Count = 1
-    """Batches of a task whose gradients are added up for one step. Example: `4`."""
+    """Batches of a task in one step, whose loss is the mean over all their rows, as of one larger
+    batch; contrastive losses compare rows of the same batch only. Example: `4`."""
     freeze: list[str] = Field(default_factory=list)
     """Parts that do not train: encoder, embeddings, layers.0-5, pooler, heads.TASK, sides.TASK,
     shared.NAME. Example: `["embeddings", "layers.0-3"]`."""
