@@ -366,6 +366,16 @@ def test_a_name_that_is_not_the_servers_is_refused(serve: Any) -> None:
         assert server.get("/health", headers={"Host": host}).status_code == 200
 
 
+def test_the_document_has_the_refusal_of_another_name(serve: Any) -> None:
+    server = serve(hosts=frozenset({"127.0.0.1"}))
+    for path, methods in server.get("/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            status = server.client.request(
+                method, path, headers={"Host": "evil.example"}
+            ).status_code
+            assert (status == 421) == ("421" in operation["responses"]), path
+
+
 @pytest.mark.parametrize(
     ("address", "names", "hosts"),
     [

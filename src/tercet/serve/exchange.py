@@ -88,7 +88,12 @@ def responses(
     kind: Any, failed: type[BaseModel] = Failed, *, reads: bool = True
 ) -> dict[int | str, dict[str, Any]]:
     """The answers of an endpoint in the OpenAPI document; `reads`: whether it reads a body."""
-    statuses = {401: "A key is missing.", 500: "The server failed.", 503: "Shutting down."}
+    statuses = {
+        401: "A key is missing.",
+        421: "The header Host names another server.",
+        500: "The server failed.",
+        503: "Shutting down.",
+    }
     if reads:
         statuses |= {
             400: "The body is not valid JSON.",
