@@ -38,6 +38,7 @@ _OTHERS = {
     ".xlsx": "save it from the spreadsheet as CSV in UTF-8",
     ".xls": "save it from the spreadsheet as CSV in UTF-8",
     ".ods": "save it from the spreadsheet as CSV in UTF-8",
+    ".zip": "unpack an archive first",
 }
 """What to do with files of other kinds that people have."""
 _BROKEN = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
