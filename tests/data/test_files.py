@@ -69,7 +69,7 @@ def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path) -> None:
         ("text".encode("utf-16"), "UTF-16"),
         (b"\x7fELF\x02\x00\x00", "binary file"),
         (b"good\nbad\x00\n", "line 2: contains a NUL byte"),
-        (b"good\ncaf\xe9 au lait\n", "line 2: byte 0xe9 at place 4 is not UTF-8"),
+        (b"good\ncaf\xe9 au lait\n", "line 2: byte 0xe9 at place 4 is not UTF-8; save it"),
     ],
     # Compressed bytes hold the time, and names of tests must not change.
     ids=lambda value: value if isinstance(value, str) else "",

@@ -275,6 +275,7 @@ def test_a_text_file_has_no_labels(tmp_path: Path) -> None:
     [
         ("t.json", "for JSON, one object per line in a file with the suffix .jsonl is read."),
         ("t.xlsx", "save it from the spreadsheet as CSV in UTF-8."),
+        ("t.zip", "unpack an archive first."),
     ],
 )
 def test_what_to_do_with_other_kinds_of_files_is_said(tmp_path: Path, name: str, hint: str) -> None:

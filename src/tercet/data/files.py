@@ -39,6 +39,7 @@ _OTHERS = {
     ".xlsx": "save it from the spreadsheet as CSV in UTF-8",
     ".xls": "save it from the spreadsheet as CSV in UTF-8",
     ".ods": "save it from the spreadsheet as CSV in UTF-8",
+    ".zip": "unpack an archive first",
 }
 """What to do with files of other kinds that people have."""
 MOST_LINE = 2**28
