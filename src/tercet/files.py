@@ -25,6 +25,7 @@ MOST_JSON = 2**26
 """Bytes of a JSON file; parsed, one can take 20 times as much memory."""
 # What systems answer that cannot sync a folder.
 _NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.EACCES, errno.EISDIR)
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @contextmanager
@@ -192,6 +193,16 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise TercetError(f"{path} holds a JSON {type(content).__name__}; it should be an object.")
     return content
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise if a file is what `git clone` leaves without Git LFS instead of a large file."""
+    with path.open("rb") as file:
+        is_pointer = file.read(len(_POINTER)) == _POINTER
+    if is_pointer:
+        raise TercetError(
+            f"{path} is a pointer of Git LFS and not the file itself; fetch it with `git lfs pull`."
+        )
 
 
 def sha256_of(path: Path) -> str:

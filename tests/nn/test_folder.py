@@ -15,6 +15,7 @@ from torch import Tensor
 from tercet.errors import TercetError
 from tercet.nn.folder import load_encoder, save_encoder
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 90868376\n"
 BUFFERS = ("position_ids", "token_type_ids")
 
 
@@ -213,6 +214,7 @@ def other_width(folder: Path) -> None:
         (spoil("model.safetensors", b""), r"model\.safetensors is not a whole"),
         (spoil("model.safetensors", b"no tensors at all"), r"model\.safetensors is not a whole"),
         (cut, r"model\.safetensors is not a whole"),
+        (spoil("model.safetensors", POINTER), r"model\.safetensors is a pointer of Git LFS"),
         (pickle_only, r"pytorch_model\.bin.*save_pretrained"),
         (fewer_layers, r"tensor 'encoder\.layer\.1\..* more has no place"),
         (more_layers, r"tensor 'encoder\.layer\.2\..* is missing"),

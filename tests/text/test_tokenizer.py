@@ -209,6 +209,10 @@ def test_wrong_input_is_named(tokenizer, call, words):
     [
         ({}, "neither tokenizer.json nor vocab.txt"),
         ({"tokenizer.json": b"{broken"}, "tokenizer.json is not a tokenizer definition"),
+        (
+            {"tokenizer.json": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"},
+            "tokenizer.json is a pointer of Git LFS",
+        ),
         ({"vocab.txt": b"\xff\xfe"}, "not UTF-8"),
         ({"vocab.txt": b""}, r"must contain the tokens \[CLS\]"),
         ({"vocab.txt": b"a", "tokenizer_config.json": b"[1]"}, "not a JSON object"),

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tercet.errors import TercetError
-from tercet.files import read_json_object, replace_file, write_json
+from tercet.files import read_json_object, refuse_pointer, replace_file, write_json
 from tercet.nn.architectures.record import EncoderConfig
 from tercet.nn.config import CONFIG_FILE, read_config
 from tercet.nn.encoder import Encoder
@@ -225,4 +225,6 @@ def _opened(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise TercetError(f"{path} does not exist; {INDEX_FILE} names it") from None
     except (SafetensorError, OSError, ValueError) as error:
+        if isinstance(error, SafetensorError):
+            refuse_pointer(path)
         raise TercetError(f"{path} is not a whole safetensors file: {error}") from None

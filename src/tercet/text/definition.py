@@ -11,7 +11,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from tercet.errors import TercetError
-from tercet.files import MOST_JSON, parse_json
+from tercet.files import MOST_JSON, parse_json, refuse_pointer
 from tercet.text.settings import follow_settings
 
 ADDED_FILE = "added_tokens.json"
@@ -115,6 +115,7 @@ def _from_json(path: Path) -> Backend:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the Rust side raises bare Exception, and panics
+        refuse_pointer(path)
         raise TercetError(f"{path} is not a tokenizer definition: {error}.") from error
 
 
