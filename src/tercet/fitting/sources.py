@@ -63,7 +63,7 @@ def gather(
     devs = _by_task(dev, list(tables), "dev")
     memory = {name: table for name, table in tables.items() if not _is_path(table)}
     memory |= {f"{name}-dev": t for name, t in devs.items() if t is not None and not _is_path(t)}
-    with renamed(write_tables(memory, folder)):
+    with renamed(write_tables(memory, folder) if memory else {}):
         return [
             _source(name, _file(name, table, folder), devs.get(name), given, folder, list(tables))
             for name, table in tables.items()
