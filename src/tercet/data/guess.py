@@ -34,7 +34,7 @@ def guess_columns(
 ) -> Columns:
     """The given columns, completed from a known layout, the header or the only column.
 
-    argument: what the caller takes text columns with, for the message if they cannot be told
+    argument: what the caller takes text columns with, for the message if they cannot be guessed
     """
     layout = None if texts or label is not None else _layout_of(path)
     if layout is not None:

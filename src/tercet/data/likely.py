@@ -13,8 +13,8 @@ from tercet.data.columns import LABELS, TEXTS
 from tercet.data.doubts import flags_of, is_split
 from tercet.data.files import kind_of
 from tercet.data.labels import DECIMAL_COMMA, parse_number
+from tercet.data.predictable import ROWS, predictable_share
 from tercet.data.profiles import Profile, are_lists
-from tercet.data.told import ROWS, told_share
 from tercet.errors import ArgumentError, shorten
 
 LabelKind = Literal["classes", "multi-label", "grades"]
@@ -23,8 +23,9 @@ KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 FEW_GRADES = 6  # whole numbers with fewer values are classes
 CODE_GAP = 20
 """Whole numbers that use less than one in so many of the values between them are codes."""
-LEAST_TOLD, ROWS_PER_VALUE = 0.1, 10
-"""By how much more texts must tell of a column to make it the label, and the rows that show it."""
+LEAST_PREDICTABLE, ROWS_PER_VALUE = 0.1, 10
+"""By how much better texts must predict a column to make it the label, and the rows per value that
+show it."""
 LABEL_NAMES = (
     *LABELS, "labels", "class", "classes", "category", "categories", "target", "intent", "topic",
     "topics", "tag", "tags", "team", "queue", "department", "rating", "stars", "grade", "same",
@@ -81,21 +82,21 @@ def likely_label(
 def _ranked(
     able: Sequence[Profile], profiles: dict[str, Profile], texts: Sequence[str]
 ) -> list[Profile]:
-    """Likely labels, the likeliest first: if no name speaks for one, that of which the texts tell
-    clearly most."""
+    """Likely labels, the likeliest first: if no name speaks for one, that which the texts predict
+    clearly best."""
     ranked = sorted(able, key=_rank)
     if len(ranked) < 2 or _rank(ranked[0])[:2] < (True, len(LABEL_ENDINGS)):
         return ranked
     read = [profiles[name] for name in texts] or [p for p in profiles.values() if p.is_text]
-    told = {each.name: _told(each, read) for each in ranked}
-    best = max(ranked, key=lambda each: told[each.name])
-    if told[best.name] < max(LEAST_TOLD, told[ranked[0].name] + LEAST_TOLD):
+    shares = {each.name: _predictability(each, read) for each in ranked}
+    best = max(ranked, key=lambda each: shares[each.name])
+    if shares[best.name] < max(LEAST_PREDICTABLE, shares[ranked[0].name] + LEAST_PREDICTABLE):
         return ranked
     return [best, *(each for each in ranked if each is not best)]
 
 
-def _told(label: Profile, texts: Sequence[Profile]) -> float:
-    """How much texts tell of a column; 0 for measured quantities, and for few rows per value."""
+def _predictability(label: Profile, texts: Sequence[Profile]) -> float:
+    """How well texts predict a column; 0 for measured quantities, and for few rows per value."""
     usable = (
         (" ".join(cell for cell in cells if cell), value)
         for value, *cells in zip(label.values, *(each.values for each in texts), strict=True)
@@ -104,7 +105,7 @@ def _told(label: Profile, texts: Sequence[Profile]) -> float:
     rows = list(islice(usable, ROWS))
     if label.has_fractions or len(rows) < ROWS_PER_VALUE * len({value for _, value in rows}):
         return 0.0
-    return told_share([text for text, _ in rows], [value for _, value in rows])
+    return predictable_share([text for text, _ in rows], [value for _, value in rows])
 
 
 def _rank(label: Profile) -> tuple[bool, int, bool, int]:
