@@ -79,8 +79,10 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
-            path.unlink(missing_ok=True)
-            os.close(handle)
+            try:
+                path.unlink(missing_ok=True)
+            finally:
+                os.close(handle)
 
 
 def _lock(path: Path) -> int | None:
