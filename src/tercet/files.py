@@ -80,8 +80,10 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
-            path.unlink(missing_ok=True)
-            os.close(handle)
+            try:
+                path.unlink(missing_ok=True)
+            finally:
+                os.close(handle)
 
 
 def release(lock: FileLock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -124,6 +125,25 @@ def test_another_model_begins_anew(file: Path, plain_model: Model, other_model: 
         embed(file, out, Counting(plain_model, stop=2))
     embed(file, out, other_model)
     np.testing.assert_allclose(np.load(out), other_model.embed(COLUMNS["text"]), atol=1e-6)
+
+
+def test_two_that_write_one_output_take_turns(
+    file: Path, plain_model: Model, other_model: Model
+) -> None:
+    out = file.with_name("vectors.npy")
+    second = threading.Thread(target=embed, args=(file, out, other_model))
+
+    class Overtaken(Counting):
+        def embed(self, texts: list[str], **more: Any) -> Any:
+            if self.calls == 1:
+                second.start()
+                second.join(1)  # time enough to take the work folder
+            return super().embed(texts, **more)
+
+    assert embed(file, out, Overtaken(plain_model)) == ROWS
+    second.join()
+    np.testing.assert_allclose(np.load(out), other_model.embed(COLUMNS["text"]), atol=1e-6)
+    assert sorted(path.name for path in file.parent.iterdir()) == [file.name, out.name]
 
 
 def test_a_truncated_part_is_embedded_again(file: Path, plain_model: Model) -> None:

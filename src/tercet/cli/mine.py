@@ -105,7 +105,7 @@ def mine(
 @contextmanager
 def _work(out: Path | None) -> Iterator[Path]:
     """A folder next to the output, which is kept if the work is interrupted."""
-    from tercet.embed.staged import remove_work, work_folder
+    from tercet.embed.staged import remove_work, writing_alone
 
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
@@ -113,8 +113,9 @@ def _work(out: Path | None) -> Iterator[Path]:
         return
     if not out.resolve().parent.is_dir():
         raise TercetError(f"--out {out}: its folder does not exist.")
-    yield work_folder(out)
-    remove_work(work_folder(out))
+    with writing_alone(out) as work:
+        yield work
+        remove_work(work)
 
 
 def _print(mined: Mined) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from tercet.data.stream import TextFile
 from tercet.embed.output import check_output, write_vectors
 from tercet.embed.schema import Identity, vectors_schema
-from tercet.embed.staged import remove_work, stage, work_folder
+from tercet.embed.staged import remove_work, stage, writing_alone
 from tercet.model import Model
 from tercet.progress import Progress, silent
 
@@ -31,10 +31,10 @@ def embed_file(
     file = TextFile.open(source, column)
     identity = Identity.of(model, width=width)
     schema = vectors_schema(file.columns, identity)
-    work = work_folder(out)
-    staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
-    write_vectors(staged.batches(), schema, rows=file.rows, out=out)
-    remove_work(work / "embed")
-    with suppress(OSError):  # it holds files of the user
-        work.rmdir()
+    with writing_alone(out) as work:
+        staged = stage(file, model, identity, work / "embed", skip_empty=False, progress=progress)
+        write_vectors(staged.batches(), schema, rows=file.rows, out=out)
+        remove_work(work / "embed")
+        with suppress(OSError):  # it holds files of the user
+            work.rmdir()
     return file.rows

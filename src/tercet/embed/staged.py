@@ -38,6 +38,17 @@ def work_folder(out: str | Path) -> Path:
 
 
 @contextmanager
+def writing_alone(out: str | Path) -> Iterator[Path]:
+    """The work folder of an output; another process that writes the same output waits.
+
+    Otherwise two models could share a folder, and each would remove or take the other's parts.
+    """
+    folder = work_folder(out)
+    with exclusive(folder.with_name(f".{folder.name}.lock")):
+        yield folder
+
+
+@contextmanager
 def working(out: str | Path, file: TextSource) -> Iterator[Path]:
     """A folder for work on an output by one input; another process with the same input waits.
 
