@@ -58,14 +58,16 @@ class Checkpoints:
         self._say = say
 
     def save(self, step: int, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint after `step` steps of the run, then delete the oldest."""
+        """Write the checkpoint after `step` steps of the run, then delete the oldest, and damaged
+        ones of later steps, which a resumed run has passed over."""
         files = {
             _NETWORK: checkpoint.network,
             _OPTIMISER: checkpoint.optimiser,
             _SURGERY: checkpoint.surgery,
         }
         _write(self._folder / f"{_PREFIX}{step:08d}", checkpoint.state, files)
-        for old in self._steps()[: -self._keep]:
+        before = self._steps(until=step)
+        for old in {*self._steps()} - {*before[-self._keep :]}:
             shutil.rmtree(old)
 
     def save_best(self, step: int, state: Mapping[str, Any], network: nn.Module) -> None:
@@ -73,7 +75,7 @@ class Checkpoints:
         checkpoints: a run that continues from one may not find better weights again."""
         target = self._folder / f"{_BEST}{step:08d}"
         _write(target, state, {_NETWORK: network.state_dict()})
-        needed = {target.name, *map(_best_of, self._steps())}
+        needed = {target.name, *map(_best_of, self._steps(until=step))}
         for old in self._folder.glob(f"{_BEST}*"):
             if old.name not in needed:
                 shutil.rmtree(old)
@@ -94,8 +96,11 @@ class Checkpoints:
             raise TercetError(f"{folder}: the best checkpoint is damaged ({fault}).")
         return load_file(folder / _NETWORK)
 
-    def _steps(self) -> list[Path]:
-        return sorted(self._folder.glob(f"{_PREFIX}*"))
+    def _steps(self, *, until: int | None = None) -> list[Path]:
+        """The checkpoints in their order, up to one after so many steps."""
+        found = sorted(self._folder.glob(f"{_PREFIX}*"))
+        last = None if until is None else f"{_PREFIX}{until:08d}"
+        return [folder for folder in found if last is None or folder.name <= last]
 
 
 class NoCheckpoints:
