@@ -19,7 +19,10 @@ from tercet.nn.dropped import MergedBlocks, attend_merged, merge
 from tercet.nn.side import SideLayer, project
 
 RAGGED_TOKENS, RAGGED_LONGEST = 8192, 128
-"""Batches that the kernels with relative positions take: tokens at least, of a row at most."""
+"""Tokens of a batch, at least, that kernels of inference take; of a row, at most, that attention
+with relative positions takes."""
+HEAD_WIDTHS = (16, 32, 64, 128)
+"""Those that kernels of inference take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +181,19 @@ def _are_exact(plan: AttentionPlan) -> bool:
 
 
 def takes_kernel(tokens: DeviceTokens, dtype: torch.dtype, head_width: int) -> bool:
-    """Whether a Triton kernel of inference takes a batch: these know no gradients and no dropout,
-    and compiling one, which takes seconds on a machine that never did, must be worth it."""
-    fits = dtype in (torch.float16, torch.bfloat16) and head_width in (16, 32, 64, 128)
-    is_worth_it = len(tokens.ids) >= RAGGED_TOKENS and tokens.longest <= RAGGED_LONGEST
-    if not (fits and is_worth_it and torch.is_inference_mode_enabled()):
+    """Whether the kernels of attention with relative positions take a batch."""
+    fits = head_width in HEAD_WIDTHS and tokens.longest <= RAGGED_LONGEST
+    return fits and is_worth_a_kernel(len(tokens.ids), dtype, tokens.ids.device)
+
+
+def is_worth_a_kernel(tokens: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether a Triton kernel of inference takes a batch of so many tokens: these know no gradients
+    and no dropout, and compiling one, which takes seconds on a machine that never did, must be
+    worth it."""
+    is_half = dtype in (torch.float16, torch.bfloat16)
+    if not (is_half and tokens >= RAGGED_TOKENS and torch.is_inference_mode_enabled()):
         return False
-    return _can_compile(tokens.ids.device)
+    return _can_compile(device)
 
 
 @functools.cache

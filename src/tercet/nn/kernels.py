@@ -136,7 +136,7 @@ def gelu_forward(x, bias, out, total, COLUMNS: tl.constexpr, BLOCK: tl.constexpr
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < total
     z = tl.load(x + at, inside, 0.0).to(tl.float32) + tl.load(bias + at % COLUMNS, inside, 0.0)
-    tl.store(out + at, 0.5 * z * (1.0 + tl.erf(z * 0.7071067811865476)), inside)
+    tl.store(out + at, _gelu(z), inside)
 
 
 @triton.jit(do_not_specialize=_VARYING)
@@ -161,6 +161,36 @@ def gelu_backward(
         summed += tl.sum(dz, 0)
     if TRAINS:
         tl.atomic_add(d_bias + column, summed, inside, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=_VARYING)
+def turn(
+    qkv, cosines, sines, total,
+    HEADS: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    real = (token < total)[:, None]
+    plane = tl.arange(0, HALF)[None, :]
+    cosine = tl.load(cosines + token[:, None] * HALF + plane, real, 0.0)
+    sine = tl.load(sines + token[:, None] * HALF + plane, real, 0.0)
+    start = qkv + token.to(tl.int64)[:, None] * (6 * HEADS * HALF) + plane
+    # The heads of queries, then those of keys.
+    for head in range(2 * HEADS):
+        at = start + head * 2 * HALF
+        first = tl.load(at, real, 0.0).to(tl.float32)
+        second = tl.load(at + HALF, real, 0.0).to(tl.float32)
+        tl.store(at, first * cosine - second * sine, real)
+        tl.store(at + HALF, second * cosine + first * sine, real)
+
+
+@triton.jit(do_not_specialize=_VARYING)
+def gate_gelu(expanded, total, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < total
+    place = at // COLUMNS * (2 * COLUMNS) + at % COLUMNS
+    z = tl.load(expanded + place, inside, 0.0).to(tl.float32)
+    gate = tl.load(expanded + place + COLUMNS, inside, 0.0).to(tl.float32)
+    tl.store(expanded + place, _gelu(z) * gate, inside)
 
 
 @triton.jit(do_not_specialize=_VARYING)
@@ -266,6 +296,11 @@ def attend_backward(
             at = (head * span + place)[:, None] * span + place[None, :]
             near = (place < span)[:, None] & (place < span)[None, :]
             tl.atomic_add(d_relative + at, sum_relative, near, sem="relaxed")
+
+
+@triton.jit
+def _gelu(z):
+    return 0.5 * z * (1.0 + tl.erf(z * 0.7071067811865476))
 
 
 @triton.jit

@@ -236,6 +236,42 @@ def attend_ragged(qkv: Tensor, tokens: DeviceTokens, relative: Tensor) -> Tensor
     return mixed
 
 
+def turn(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Turn queries and keys in place, for inference; computed in float32.
+
+    qkv [total, 3, heads, head_width], cosines and sines [total, ..., head_width / 2] -> qkv
+    """
+    total, _, heads, width = qkv.shape
+    block = 16
+    _launch(
+        kernels.turn,
+        (-(-total // block),),
+        *(qkv, cosines.contiguous(), sines.contiguous(), total),
+        HEADS=heads,
+        HALF=width // 2,
+        BLOCK=block,
+        num_warps=2,
+    )
+    return qkv
+
+
+def gate_gelu(expanded: Tensor) -> Tensor:
+    """GELU of the first half of the columns times the second, for inference; in float32.
+
+    expanded [total, 2 * columns] -> [total, columns], in the memory of the first half
+    """
+    gated = expanded.chunk(2, dim=-1)[0]
+    block = 1024
+    _launch(
+        kernels.gate_gelu,
+        (-(-gated.numel() // block),),
+        *(expanded, gated.numel()),
+        COLUMNS=gated.shape[1],
+        BLOCK=block,
+    )
+    return gated
+
+
 def attend_disentangled(
     qkv: Tensor,
     tokens: DeviceTokens,

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from tercet.nn.architectures.modernbert import LayerType, ModernbertConfig
-from tercet.nn.attention import AttentionInputs, SelfAttention, by_blocks
+from tercet.nn.attention import (
+    HEAD_WIDTHS,
+    AttentionInputs,
+    SelfAttention,
+    by_blocks,
+    is_worth_a_kernel,
+)
 from tercet.nn.device_tokens import DeviceTokens
 from tercet.nn.dropout import Dropout
 from tercet.nn.encoder import activate, add, norm
@@ -106,6 +112,11 @@ def turn(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
     qkv [total, 3, heads, head_width] -> the same; computed in float32
     """
+    if qkv.shape[-1] in HEAD_WIDTHS and is_worth_a_kernel(len(qkv), qkv.dtype, qkv.device):
+        # Triton is imported where it is used: it takes time, and most machines lack it.
+        from tercet.nn import launches
+
+        return launches.turn(qkv, cosines, sines)
     qk, value = qkv.split_with_sizes([2, 1], dim=1)
     first, second = qk.chunk(2, dim=-1)
     # Each half by itself: copies of all would take several times the memory traffic.
@@ -143,6 +154,11 @@ class GatedFeedForward(nn.Module):
         return self._gate(self.expand.forward(hidden))
 
     def _gate(self, expanded: Tensor) -> Tensor:
+        is_large = is_worth_a_kernel(len(expanded), expanded.dtype, expanded.device)
+        if self.activation == "gelu" and is_large:
+            from tercet.nn import launches
+
+            return launches.gate_gelu(expanded)
         activated, gate = expanded.chunk(2, dim=-1)
         activated = activate(activated, self.activation)
         return activated * gate if torch.is_grad_enabled() else activated.mul_(gate)
