@@ -34,18 +34,19 @@ def test_experiments_run_resume_and_fail_alone(
     options = ["--encoder", "bert-base-uncased", "--data", sample_data, "--out", out, "--jobs", 2]
     changes = ["--set", "stages.0.epochs=0.05", "--set", "encoder.max_tokens=24"]
 
-    def reproduce(names: list[str]) -> None:
+    def reproduce(names: list[str], *, code: int) -> None:
         arguments = ["tercet", "reproduce", *names, *options, *changes, "--train-scores"]
         monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
         with pytest.raises(SystemExit) as end:
             main()
-        assert end.value.code == 0
+        assert end.value.code == code
 
-    reproduce(names)
+    reproduce(names, code=2)
     result = capsys.readouterr()
     assert result.out.strip() == str(out / "table.md")
     assert "sbert/cfimdb-finetune with seed 11711 failed: " in result.err
-    reproduce(names)
+    assert "error: 1 of 2 experiments failed; the table says why." in result.err
+    reproduce(names, code=2)
     table = json.loads((out / "table.json").read_text())
     start = f"bert-base-uncased {fingerprint(load_encoder(tiny_encoder))}"
     assert table["facts"]["weights at the start"] == start
@@ -59,7 +60,7 @@ def test_experiments_run_resume_and_fail_alone(
     # The second call found the first one's run finished.
     assert "1 of 2 are finished already." in capsys.readouterr().err
     # A third one, of another name, keeps both rows, the failed one with its reason.
-    reproduce(["siamese/sts-l1"])
+    reproduce(["siamese/sts-l1"], code=0)
     later = json.loads((out / "table.json").read_text())["rows"]
     assert [row["name"] for row in later] == [names[0], "siamese/sts-l1", names[1]]
     assert [later[0], later[2]] == rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -34,7 +35,7 @@ assert group() is None, gc.get_referrers(group())
 
 def test_nothing_keeps_a_group_that_was_left() -> None:
     """Its threads abort the process if they free a tensor while Python ends."""
-    environment = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
+    environment = {**os.environ, "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
     ended = subprocess.run(
         [sys.executable, "-c", LEAVING], env=environment, text=True, capture_output=True
     )

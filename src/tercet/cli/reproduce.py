@@ -61,8 +61,9 @@ def reproduce(
     """Run experiments by name and compare them with the published results in a table and a chart.
 
     A second call resumes where the first stopped, and keeps the rows of earlier calls with the same
-    --out. A failed experiment becomes a row with the reason. Every first seed comes before any
-    second, and without names those come first that the reports' conclusions compare.
+    --out. A failed experiment becomes a row with the reason, and the command exits with 2.
+    Every first seed comes before any second, and without names those come first that the reports'
+    conclusions compare.
 
     Example: tercet reproduce bertology simcse/all-tasks --encoder all-minilm-l6-v2 --data DIR
     """
@@ -111,3 +112,5 @@ def reproduce(
         print_message(f"{left} experiments were not started in time; the same call starts them.")
     draw(build_rows(with_earlier(outcomes, out), out), out / "figure.svg")
     print(out / "table.md")
+    if failed := sum(each.reason is not None for each in outcomes):
+        raise TercetError(f"{failed} of {len(outcomes)} experiments failed; the table says why.")

@@ -46,7 +46,9 @@ class Peer:
     def __init__(self, folder: Path) -> None:
         from sentence_transformers import SentenceTransformer
 
-        self.model = SentenceTransformer(str(folder), device="cpu")
+        # A folder with weights in half precision would be computed in it.
+        exact = {"dtype": "float32"}
+        self.model = SentenceTransformer(str(folder), device="cpu", model_kwargs=exact)
         self.known: dict[str, np.ndarray] = {}
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
