@@ -25,7 +25,7 @@ from tercet.fitting.budget import Budget
 from tercet.fitting.by_dev import fit_by_dev
 from tercet.fitting.by_folds import fit_by_folds
 from tercet.fitting.inputs import Inputs
-from tercet.fitting.overlaps import known_rows, repeated_rows
+from tercet.fitting.overlaps import repeated_rows, rows_seen_before
 from tercet.fitting.planning import Judge, Settings, base_epochs
 from tercet.fitting.result import SUMMARY, FitResult, TaskScore
 from tercet.fitting.sources import Given, Source
@@ -272,7 +272,7 @@ def _finished(
     }
     measured = evaluation.suites["tasks"]
     assert isinstance(measured, TasksResult)
-    seen = [each for name in scores for each in known_rows(name, measured.tasks[name])]
+    seen = [each for name in scores for each in rows_seen_before(name, measured.tasks[name])]
     _warn_of_rows(work.folder, [*repeated, *seen])
     _warn_of_hurt(work.folder, settings.sources, scores)
     _note_shortage(work)

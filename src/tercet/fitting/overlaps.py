@@ -35,7 +35,7 @@ def repeated_rows(work: Work, settings: Settings) -> Iterator[str]:
             )
 
 
-def known_rows(name: str, result: TaskResult) -> Iterator[str]:
+def rows_seen_before(name: str, result: TaskResult) -> Iterator[str]:
     """A sentence if the model that the fit starts from was trained on rows to measure on."""
     found, answers = result.contamination, result.best
     if found is None or answers.unseen is None:
