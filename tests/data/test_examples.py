@@ -10,11 +10,13 @@ import pytest
 
 from tercet.data.examples import (
     BadRow,
+    Examples,
     describe_skipped,
     read_examples,
     read_once,
     read_texts,
 )
+from tercet.data.layouts import Split
 from tercet.errors import TercetError
 from tercet.specs import TaskSpec
 
@@ -309,3 +311,44 @@ def test_texts_for_prediction_keep_every_row(tmp_path: Path) -> None:
         read_texts(pairs)
     with pytest.raises(TercetError, match="2 text columns needed, not 1"):
         read_texts(lines, width=2)
+
+
+def test_rows_are_drawn_at_random_and_always_the_same(make_task: MakeTask, tmp_path: Path) -> None:
+    rows = [f"text {number},{number % 2},{number // 4}" for number in range(40)]
+    (tmp_path / "own.csv").write_text("\n".join(["text,label,author", *rows]), "utf-8")
+    (tmp_path / "dev.csv").write_text("\n".join(["text,label,author", *rows[:9]]), "utf-8")
+    own = {"train": "own.csv", "texts": "text", "label": "label"}
+
+    def read(split: Split, **data: object) -> Examples:
+        return read_examples(make_task("sentiment", **own, **data), split, tmp_path)
+
+    every = read("train")
+    drawn = read("train", draw=12, dev="dev.csv")
+    places = [every.texts[0].index(text) for text in drawn.texts[0]]
+    assert len(set(places)) == 12
+    assert places == sorted(places)
+    # Not the first rows: files are often sorted.
+    assert max(places) > 30
+    assert every.labels is not None
+    assert drawn.labels is not None
+    assert drawn.labels.tolist() == every.labels[places].tolist()
+    assert drawn.lines.tolist() == every.lines[places].tolist()
+    assert drawn.remark == "12 of 40 rows, drawn at random."
+    assert read("train", draw=12, dev="dev.csv").texts == drawn.texts
+    dev = read("dev", draw=3, dev="dev.csv")
+    assert (len(dev), dev.remark) == (9, "")
+    whole = read("train", draw=40)
+    assert (whole.texts, whole.remark) == (every.texts, "")
+
+
+def test_a_share_is_of_the_rows_that_are_drawn(make_task: MakeTask, tmp_path: Path) -> None:
+    rows = [f"text {number},{number % 2},{number // 4}" for number in range(80)]
+    (tmp_path / "own.csv").write_text("\n".join(["text,label,author", *rows]), "utf-8")
+    own = {"train": "own.csv", "texts": "text", "label": "label", "draw": 40}
+    (drawn,) = read_examples(make_task("sentiment", **own), "train", tmp_path).texts
+    task = make_task("sentiment", **own, dev=0.25, group="author")
+    (train,), (dev,) = (read_examples(task, side, tmp_path).texts for side in ("train", "dev"))
+    assert sorted([*train, *dev]) == sorted(drawn)
+    assert 6 <= len(dev) <= 14
+    authors = [{int(text.split()[1]) // 4 for text in side} for side in (train, dev)]
+    assert not authors[0] & authors[1]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import torch
 
 import tercet
 from tercet.errors import ArgumentError, TercetError
-from tercet.fitting import by_folds, planning
+from tercet.fitting import by_dev, by_folds, planning
 from tercet.fitting import fit as fitting
 from tercet.fitting.budget import NO_TIME, TRAINING, USED, Budget
 from tercet.fitting.choosing import Comparison
@@ -571,6 +572,49 @@ def test_many_rows_without_time_are_fitted_linearly(fit: Fit) -> None:
     result = fit(team=team_rows(), minutes=SHORT, listener=listener)
     assert NO_TIME in listener.said
     assert [stage.name for stage in result.recipe.stages] == ["heads"]
+
+
+@pytest.mark.usefixtures("on_a_share")
+def test_of_more_rows_than_there_is_time_for_some_are_drawn(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Budget, "rows", lambda self, settings, encoding: 60)
+    monkeypatch.setattr(by_dev, "LEAST_OF_TASK", 10)
+    files = {
+        # Sorted by label, as files often are.
+        "team": write(tmp_path / "team.csv", sorted(team_rows(90), key=itemgetter("team"))),
+        "same": write(tmp_path / "same.csv", same_rows(30)),
+    }
+    listener = Hearing()
+    result = fit(*files.values(), listener=listener, out=tmp_path / "run")
+    tasks = result.recipe.tasks
+    assert {name: tasks[name].data.draw for name in files} == {"team": 45, "same": 15}
+    assert "There is time for 60 of the 120 rows; they are drawn at random." in listener.said
+    assert result.shortage is not None
+    assert "only 60 of the 120 rows were used" in result.shortage
+    tune = result.recipe.stages[1]
+    assert (tune.name, tune.epochs or tune.steps) == ("tune", 20)  # LEAST_STEPS: so few rows
+    assert result.scores["team"].rows == 7
+    assert [each.name for each in result.model.predict("team", ["rain rain"])] == ["weather"]
+    again = tercet.train(result.recipe, data=result.data, out=tmp_path / "again", device="cpu")
+    for name in WEIGHTS:
+        ours, theirs = (folder / "model" / name for folder in (result.folder, again.folder))
+        assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "rows"), [(10.0, 100_000), (15.7, 100_000), (31.4, 50_000), (10_000.0, 5000)]
+)
+def test_rows_that_there_is_time_for_are_tuned_on_once(
+    tmp_path: Path, encoding: float, rows: int
+) -> None:
+    """Of 120 seconds 102 are planned with; all rows take 6.5 times as long as to encode them."""
+    path = write(tmp_path / "team.csv", team_rows(30))
+    settings = settings_of(path, judge="share", epochs=2.0)
+    (source,) = settings.sources
+    large = replace(settings, sources=[replace(source, look=replace(source.look, rows=100_000))])
+    found = Budget(120.0, clock=lambda: 0.0).rows(large, encoding)
+    assert found == pytest.approx(rows, rel=1e-3)
 
 
 def test_a_share_judges_where_folds_take_too_long(

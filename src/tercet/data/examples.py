@@ -25,7 +25,7 @@ from tercet.data.labels import (
 from tercet.data.layouts import Split, find_split, resolve
 from tercet.data.readers import FileRow
 from tercet.data.sentences import cut_sentences
-from tercet.data.split import choose_dev
+from tercet.data.split import SEED, choose_dev
 from tercet.data.text_rows import TextRows
 from tercet.data.where import rows_where
 from tercet.errors import TercetError, shorten
@@ -95,7 +95,8 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
     if data.dev_share is not None:
         return _read_both(task, data_dir)[split]
     if split == "dev":
-        data = data.model_copy(update={"where": None, "overlap": None, "changes": None})
+        dropped = dict.fromkeys(("where", "overlap", "draw", "changes"))
+        data = data.model_copy(update=dropped)
     check_columns(task, data, split)
     collected = _Collected(
         data,
@@ -104,7 +105,9 @@ def read_examples(task: TaskSpec, split: Split, data_dir: Path) -> Examples:
         cut=data.sentences and split == "train",
         apart=is_apart(data, split),
     )
-    return _read(collected, find_split(data, split, data_dir))
+    found = _read(collected, find_split(data, split, data_dir))
+    drawn = _drawn_rows(len(found), data)
+    return found if drawn is None else found.take(drawn)
 
 
 def _read_both(task: TaskSpec, data_dir: Path) -> dict[Split, Examples]:
@@ -120,6 +123,10 @@ def _read_both(task: TaskSpec, data_dir: Path) -> dict[Split, Examples]:
     collected = _Collected(data, LabelRule.of_task(task), labelled=has_labels(task))
     whole = _read(collected, find_split(data, "train", data_dir))
     groups = collected.groups if data.group is not None else None
+    drawn = _drawn_rows(len(whole), data)
+    if drawn is not None:
+        whole = whole.take(drawn)
+        groups = None if groups is None else [groups[row] for row in drawn]
     # A layout's split must be the same for tasks that read no labels.
     strata = None if task.data.dev_share is None else whole.labels
     chosen = choose_dev(whole.texts, strata, share=data.dev_share, groups=groups)
@@ -141,6 +148,13 @@ def _read(collected: _Collected, files: Sequence[Path]) -> Examples:
     return collected.finish(files)
 
 
+def _drawn_rows(rows: int, data: DataSpec) -> NDArray[np.int64] | None:
+    """The rows that `draw` keeps, ascending, the same every time; None if it keeps all."""
+    if data.draw is None or data.draw >= rows:
+        return None
+    return np.sort(np.random.default_rng(SEED).permutation(rows)[: data.draw])
+
+
 def _why_none(collected: _Collected) -> str:
     where = collected.data.where
     if where is None or collected.rows:
@@ -155,7 +169,8 @@ def read_groups(task: TaskSpec, group: Column, data_dir: Path) -> list[str | Non
     collected = _Collected(data, LabelRule.of_task(task), labelled=is_labelled(task, "train"))
     for path in find_split(data, "train", data_dir):
         collected.add(path)
-    return collected.groups
+    drawn = _drawn_rows(len(collected.groups), data)
+    return collected.groups if drawn is None else [collected.groups[row] for row in drawn]
 
 
 def read_once(tasks: Mapping[str, TaskSpec], data_dir: Path) -> Callable[[str, Split], Examples]:
@@ -308,6 +323,8 @@ class _Collected:
             remarks.append(f"Only rows whose column `{where.column}` matches {matches}.")
         if least is not None:
             remarks.append(f"Only pairs that have {least:.0%} of their words in common.")
+        if self.data.draw is not None and self.data.draw < len(self.lines):
+            remarks.append(f"{self.data.draw:,} of {len(self.lines):,} rows, drawn at random.")
         return " ".join(remarks)
 
 

@@ -10,9 +10,13 @@ from tercet.fitting.planning import LEAST_STEPS, Settings
 
 TRAINING = 3.5
 """How many times longer training on a row takes than encoding it."""
+READ = 3.0
+"""How often all rows are encoded besides: once before tuning, to fit heads, to measure."""
 USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2
+LEAST_DRAWN = 5000
+"""Rows that are used however little time there is."""
 UNTUNED = "the encoder was not tuned, and only heads were fitted to it"
 LIMITED = "Time limited this model"
 NO_TIME = "Not enough time to tune the encoder: heads are fitted to it as it is."
@@ -67,6 +71,16 @@ class Budget:
         """
         epochs = max(settings.epochs, LEAST_STEPS / settings.batches)
         return (self.spent + TRAINING * encoding * trainings * epochs) / USED
+
+    def rows(self, settings: Settings, encoding: float) -> int:
+        """How many of the rows there is time for: to tune the encoder on each once, and to read it
+        as often as a fit does.
+
+        encoding: seconds to encode all rows once
+        """
+        cost = (TRAINING + READ) * encoding
+        possible = settings.rows * self.left / cost if cost > 0.0 else math.inf
+        return settings.rows if possible >= settings.rows else max(LEAST_DRAWN, int(possible))
 
     def epochs(self, settings: Settings, encoding: float, *, trainings: int) -> float:
         """How many epochs fit into the time that is left, at most those of the settings; 0 if that

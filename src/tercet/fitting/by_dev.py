@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tercet.evaluation.scoring import best_mode
 from tercet.evaluation.simple_scores import read_baselines
-from tercet.fitting.budget import NO_TIME, UNTUNED
+from tercet.fitting.budget import NO_TIME, READ, UNTUNED, USED
 from tercet.fitting.deadline import Deadline
 from tercet.fitting.following import Joined, joined
 from tercet.fitting.planning import Settings, linear_recipe, tune_steps, tuned_recipe
@@ -17,6 +18,8 @@ from tercet.fitting.work import Fitted, Work
 from tercet.model import load
 from tercet.training.run import RunResult
 
+LEAST_OF_TASK = 1000
+"""Rows of a task that are used, if it has as many, however many others have."""
 ENOUGH = 0.95
 """The share of the epochs from which on nobody needs to know that some were left out."""
 
@@ -28,6 +31,11 @@ def fit_by_dev(work: Work, settings: Settings, *, encoding: float | None = None)
     """
     if encoding is None:
         encoding = _encoding_seconds(work, settings)
+    possible = work.budget.rows(settings, encoding)
+    if possible < settings.rows:
+        drawn = _with_fewer_rows(work, settings, possible, encoding=encoding)
+        encoding *= drawn.rows / settings.rows
+        settings = drawn
     epochs = work.budget.epochs(settings, encoding, trainings=1)
     chosen = replace(settings, epochs=round(epochs, 2))
     needed = work.budget.full_seconds(settings, encoding, trainings=1)
@@ -47,6 +55,23 @@ def fit_by_dev(work: Work, settings: Settings, *, encoding: float | None = None)
             tuned = work.train(tuned_recipe(chosen), None, following, deadline=deadline)
             _replace_if_worse(work, chosen, tuned, following)
     return Fitted(read_baselines(work.folder))
+
+
+def _with_fewer_rows(work: Work, settings: Settings, rows: int, *, encoding: float) -> Settings:
+    """Settings that use only so many of the rows, the same share of each task, once each."""
+    share = rows / settings.rows
+    sources = []
+    for source in settings.sources:
+        draw = max(LEAST_OF_TASK, math.ceil(share * source.rows))
+        sources.append(replace(source, draw=draw) if draw < source.rows else source)
+    if sources == list(settings.sources):
+        return settings
+    drawn = replace(settings, sources=sources, epochs=min(settings.epochs, 1.0))
+    used = f"{drawn.rows:,} of the {settings.rows:,} rows"
+    work.listener.say(f"There is time for {used}; they are drawn at random.")
+    needed = work.budget.full_seconds(settings, encoding, trainings=1)
+    work.budget.leave_out(f"only {used} were used", needed=needed + READ * encoding / USED)
+    return drawn
 
 
 def _replace_if_worse(work: Work, settings: Settings, tuned: RunResult, following: Joined) -> None:

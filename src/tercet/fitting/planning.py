@@ -63,12 +63,12 @@ class Settings:
 
     @property
     def rows(self) -> int:
-        return sum(source.look.rows for source in self.sources)
+        return sum(source.rows for source in self.sources)
 
     @property
     def batches(self) -> int:
         """Of all rows, each once."""
-        return sum(-(-source.look.rows // BATCH) for source in self.sources)
+        return sum(-(-source.rows // BATCH) for source in self.sources)
 
     @property
     def is_lengthened(self) -> bool:
@@ -78,7 +78,7 @@ class Settings:
 
 def base_epochs(sources: Sequence[Source]) -> float:
     """How often to walk through the rows, where time allows."""
-    rows = max(source.look.rows for source in sources)
+    rows = max(source.rows for source in sources)
     for most, epochs in ((FEW, 20.0), (1000, 10.0), (4000, 5.0), (20_000, 3.0)):
         if rows <= most:
             return epochs
@@ -94,7 +94,7 @@ def tune_steps(settings: Settings, *, share: float = 1.0) -> int:
         share *= 1.0 - HELD_OUT
     if settings.judge == "share":
         share *= 1.0 - DEV_SHARE
-    batches = sum(math.ceil(share * source.look.rows / BATCH) for source in settings.sources)
+    batches = sum(math.ceil(share * source.rows / BATCH) for source in settings.sources)
     return math.ceil(settings.epochs * batches) + solved
 
 
@@ -153,7 +153,7 @@ def _tasks(settings: Settings, *, tuned: bool) -> dict[str, Any]:
         if tuned and settings.onto is not None and not _is_cosine(source):
             tasks[source.name]["side"] = {"rank": 8}
         if tuned and _is_contrasted(settings, source):
-            form = "squared" if source.look.rows <= SQUARED else "softmax"
+            form = "squared" if source.rows <= SQUARED else "softmax"
             objective = {"kind": "supervised-contrastive", "form": form}
             tasks[source.name + CONTRAST] = {**tree, "single": {"objective": objective}}
     return tasks
@@ -173,6 +173,8 @@ def _data(settings: Settings, source: Source) -> dict[str, Any]:
     elif settings.judge == "share":
         data["dev"] = DEV_SHARE
         data |= {} if source.group is None else {"group": source.group}
+    if source.draw is not None:
+        data["draw"] = source.draw
     if look.separator is not None:
         data["label_separator"] = look.separator
     tree: dict[str, Any] = {"data": data}
@@ -208,7 +210,7 @@ def _is_contrasted(settings: Settings, source: Source) -> bool:
     """Whether single texts are tuned by comparing them with each other."""
     look = source.look
     single = look.kind == "classes" and not look.is_pair and settings.onto is None
-    return single and look.rows <= CONTRASTED
+    return single and source.rows <= CONTRASTED
 
 
 def _solve(name: str, tasks: Sequence[str]) -> dict[str, Any]:

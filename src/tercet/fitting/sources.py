@@ -25,16 +25,25 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A task: its name, its training file and what that is about, and its dev file if any."""
+    """A task: its name, its training file and what that is about, and its dev file if any.
+
+    draw: how many of the rows are used; None: all
+    """
 
     name: str
     look: Look
     dev: Path | None = None
     group: Column | None = None
+    draw: int | None = None
 
     @property
     def path(self) -> Path:
         return self.look.path
+
+    @property
+    def rows(self) -> int:
+        """Those that are used."""
+        return self.look.rows if self.draw is None else self.draw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

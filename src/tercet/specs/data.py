@@ -179,6 +179,9 @@ class DataSpec(Spec):
     all. Example: `0.8`."""
     limit: Count | None = None
     """Read only the first rows of each file, for trials. Example: `1000`."""
+    draw: Count | None = None
+    """Use only so many of the training rows, drawn at random, always the same ones; a share that is
+    dev is of these. Default: all. Example: `50000`."""
     sentences: bool = False
     """Split the training texts into sentences, each a row without a label. Example: `true`."""
     pairs: PairsSpec | None = None
