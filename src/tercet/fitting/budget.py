@@ -10,8 +10,10 @@ from tercet.fitting.planning import LEAST_STEPS, Settings
 
 TRAINING = 3.5
 """How many times longer training on a row takes than encoding it."""
-READ = 3.0
-"""How often all rows are encoded besides: once before tuning, to fit heads, to measure."""
+AFTER = 2.0
+"""How often all rows are encoded after tuning: to fit heads, to calibrate and to measure."""
+READ = 1.0 + AFTER
+"""How often all rows are encoded besides; once before tuning."""
 USED = 0.85
 """The share of the minutes that is planned with."""
 LEAST_EPOCHS = 0.2

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
-from tercet.fitting.budget import TRAINING, USED, Budget
+from tercet.fitting.budget import AFTER, TRAINING, USED, Budget
 from tercet.fitting.following import Joined
 from tercet.fitting.planning import LEAST_STEPS, Settings
 
 FIRST = 5
 """Steps before anything is said about the others."""
 RECENT = 10
-AFTER = 2.0
-"""How often all rows are encoded after tuning: to fit heads, to calibrate and to measure."""
 LEAST, SHARE = 5, 0.25
 """Of the steps of a training that is shortened, those in which the learning rate then falls: at
 least a few, or this share."""
